@@ -1,0 +1,29 @@
+"""What goes over the wire, as values: protocols write them, transports carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+SECRET_HEADERS = frozenset(
+    {"authorization", "proxy-authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie", "set-cookie"}
+)
+
+
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One HTTP request. `connect_timeout` is in seconds; its `repr` hides credentials."""
+
+    method: str = "POST"
+    url: str
+    headers: dict[str, str] = {}
+    body: bytes = b""
+    connect_timeout: float | None = None
+
+    def __repr__(self) -> str:
+        return f"HttpRequest({self.method} {self.url}, headers={public_headers(self.headers)!r})"
+
+
+def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers with credentials replaced by `***`."""
+    return {name: "***" if name.lower() in SECRET_HEADERS else value for name, value in headers.items()}

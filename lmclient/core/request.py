@@ -1,0 +1,76 @@
+"""The request that passes the chain of interceptors down to a provider."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from lmclient.core.conversation import Conversation
+from lmclient.core.tools import Tool
+from lmclient.core.usage import Usage
+
+if TYPE_CHECKING:
+    from lmclient.core.completion import Completion
+    from lmclient.profiles.model import ModelProfile
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of one call. None takes the profile's value, or the provider's default.
+
+    `tool_choice` is "auto", "required", "none" or a tool's name. `response_format` is a type (a
+    pydantic model, dataclass, TypedDict or msgspec Struct) or a JSON schema.
+    """
+
+    tools: Sequence[Tool] = ()
+    tool_choice: str = "auto"
+    parallel_tool_calls: bool | None = None
+    response_format: Any = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: Sequence[str] = ()
+    seed: int | None = None
+    reasoning_effort: str | None = None
+    extra_body: dict[str, Any] = {}
+
+
+class Attempt(msgspec.Struct, kw_only=True):
+    """One try at one provider, successful or not; whoever makes the try fills it in.
+
+    `started` is UTC, `duration` and `waited` (before this try) are seconds. `error` is what it
+    failed with, None for success; a stream that the caller left has a `CancelledError`.
+    `completion` is the answer, or the part of it that had arrived.
+    """
+
+    profile: ModelProfile
+    started: datetime.datetime
+    duration: float = 0.0
+    waited: float = 0.0
+    completion: Completion | None = None
+    error: BaseException | None = None
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the attempt used, None if nothing was received."""
+        return None if self.completion is None else self.completion.usage
+
+
+class CompletionRequest(msgspec.Struct, kw_only=True):
+    """Everything about one call. Interceptors change it with `msgspec.structs.replace`.
+
+    `deadline` is a `time.monotonic()` value, after which the call has failed. `attempts` grows by
+    one with each try, and is the same list in every request that was made from this one.
+    """
+
+    profile: ModelProfile
+    conversation: Conversation
+    category: str | None = None
+    options: Options = Options()
+    stream: bool = False
+    skip_cache: bool = False
+    tags: dict[str, str] = {}
+    deadline: float | None = None
+    attempts: list[Attempt] = msgspec.field(default_factory=list)
