@@ -1,0 +1,1 @@
+"""Prompt formats for text completion, and the parsers of the answers."""
