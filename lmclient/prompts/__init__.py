@@ -1,1 +1,36 @@
-"""Prompt formats for text completion, and the parsers of the answers."""
+"""Prompt formats for text completion, and the parsers of the answers.
+
+from lmclient import prompts
+
+format = prompts.get("qwen3")
+prompt = format.render(conversation)
+format.parse(raw).reasoning
+"""
+
+from __future__ import annotations
+
+from lmclient.prompts.format import Options, PromptFormat, Said
+from lmclient.prompts.reasoning import AnswerParser, tag_splitter
+from lmclient.prompts.registry import get, names, register_prompt_format
+from lmclient.prompts.stops import StopCutter
+
+__all__ = [
+    "AnswerParser",
+    "Options",
+    "PromptFormat",
+    "Said",
+    "StopCutter",
+    "from_template",
+    "get",
+    "names",
+    "register_prompt_format",
+    "tag_splitter",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "from_template":
+        from lmclient.prompts.template import from_template
+
+        return from_template
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
