@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,11 +17,10 @@ from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
     EnvSettingsSource,
+    InitSettingsSource,
     PydanticBaseSettingsSource,
-    PyprojectTomlConfigSettingsSource,
     SettingsConfigDict,
     SettingsError,
-    TomlConfigSettingsSource,
 )
 
 from lmclient.errors import ConfigurationError
@@ -35,6 +32,10 @@ from lmclient.profiles.wrong_values import WrongValue, wrong_values
 LOCAL_PROFILE = "local"
 """The profile of the embedded model, to which every category points until the user says otherwise."""
 
+_FILES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("lmclient.toml", ()),
+    ("pyproject.toml", ("tool", "lmclient")),
+)
 _IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*[.:][^\W\d]\w*")
 
 
@@ -49,6 +50,21 @@ def _profile_names(value: object) -> object:
     if not names or not all(isinstance(name, str) and name for name in names):
         raise ValueError("the name of a profile, or a list of names")
     return value
+
+
+def _read_toml(file: str, tables: tuple[str, ...]) -> dict[str, Any]:
+    """The settings in a file of the working directory, empty if there is none."""
+    try:
+        values: Any = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"The settings in {file} cannot be read: {error}.") from error
+    for table in tables:
+        values = values.get(table, {})
+        if not isinstance(values, dict):
+            raise ConfigurationError(f"Settings: {table}: expected a table (in {file}).")
+    return dict(values)
 
 
 def _user_data_dir() -> Path:
@@ -129,18 +145,6 @@ class RateLimitSettings(Table):
     storage_url: StorageUrl = MaskedUrl("memory://")
 
 
-class _TomlFile(TomlConfigSettingsSource):
-    def _read_file(self, file_path: Path | Traversable) -> dict[str, Any]:
-        try:
-            return super()._read_file(file_path)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{file_path} is not valid TOML: {error}.") from error
-
-
-class _Pyproject(PyprojectTomlConfigSettingsSource, _TomlFile):
-    pass
-
-
 class Settings(BaseSettings):
     """The settings of a client. Frozen; `repr` shows no password.
 
@@ -158,8 +162,6 @@ class Settings(BaseSettings):
         env_file_encoding="utf-8",
         # Other programs' variables in .env are none of our business.
         dotenv_filtering="only_existing",
-        toml_file="lmclient.toml",
-        pyproject_toml_table_header=("tool", "lmclient"),
         extra="forbid",
         frozen=True,
         allow_inf_nan=False,
@@ -180,7 +182,7 @@ class Settings(BaseSettings):
 
     _chosen_categories: frozenset[str] = PrivateAttr(frozenset())
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, /, **values: Any) -> None:
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -200,11 +202,8 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """The sources, the strongest first."""
-        toml, pyproject = (
-            TomlConfigSettingsSource(settings_cls),
-            PyprojectTomlConfigSettingsSource(settings_cls),
-        )
-        return init_settings, env_settings, dotenv_settings, toml, pyproject
+        files = [InitSettingsSource(settings_cls, _read_toml(*file)) for file in _FILES]
+        return init_settings, env_settings, dotenv_settings, *files
 
     def model_post_init(self, context: Any, /) -> None:
         """Fills in the defaults that depend on other settings."""
@@ -262,15 +261,14 @@ def _unreadable_variable(error: SettingsError) -> ConfigurationError:
 
 def _source_of(wrong: WrongValue, arguments: dict[str, Any]) -> str | None:
     """The strongest source that holds the wrong value."""
-    sources: tuple[tuple[str, Callable[[], dict[str, Any]]], ...] = (
-        ("the arguments", lambda: arguments),
-        ("the environment", EnvSettingsSource(Settings)),
-        (".env", DotEnvSettingsSource(Settings)),
-        ("lmclient.toml", _TomlFile(Settings)),
-        ("pyproject.toml", _Pyproject(Settings)),
-    )
+    sources = [
+        ("the arguments", arguments),
+        ("the environment", EnvSettingsSource(Settings)()),
+        (".env", DotEnvSettingsSource(Settings)()),
+        *((file, _read_toml(file, tables)) for file, tables in _FILES),
+    ]
     path = wrong.key.split(".")
-    return next((name for name, read in sources if _holds(read(), path)), None)
+    return next((name for name, values in sources if _holds(values, path)), None)
 
 
 def _holds(values: object, path: list[str]) -> bool:

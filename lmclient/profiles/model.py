@@ -196,7 +196,7 @@ class ModelProfile(Table):
     limits: Limits = Limits()
     timeouts: Timeouts = Timeouts()
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, /, **values: Any) -> None:
         try:
             super().__init__(**values)
         except ValidationError as error:
