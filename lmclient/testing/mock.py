@@ -34,7 +34,7 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from lmclient.testing.hosting import running_in_thread
 
@@ -176,9 +176,8 @@ class _Connection(asyncio.Protocol):
         self.buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        self.provider.transports.add(transport)
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's only looks like one
+        self.provider.transports.add(self.transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.provider.transports.discard(self.transport)
