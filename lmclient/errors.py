@@ -8,6 +8,7 @@
     ├── TransportError                the network
     │   ├── ConnectError              no connection, or lost before an answer began
     │   ├── TimeoutError              also the builtin TimeoutError
+    │   │   └── ConnectTimeoutError   also a ConnectError
     │   └── StreamInterruptedError    the answer stopped before its end; .partial
     ├── ProtocolError                 the server answered something that is not the protocol
     ├── ProviderError                 .status .code .provider .request_id .retry_after
@@ -90,6 +91,10 @@ class ConnectError(TransportError):
 
 class TimeoutError(TransportError, builtins.TimeoutError):
     """A limit of the profile's `timeouts`, or the call's `timeout`, ran out."""
+
+
+class ConnectTimeoutError(ConnectError, TimeoutError):
+    """No connection within `timeouts.connect`. Nothing was sent, so it is safe to try again."""
 
 
 class StreamInterruptedError(TransportError):

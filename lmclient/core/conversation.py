@@ -93,6 +93,21 @@ class Turn(_Said, frozen=True, kw_only=True):
     is_error: bool = False
     provider_items: tuple[dict[str, Any], ...] = ()
 
+    if TYPE_CHECKING:  # what may be given; the fields above say what is kept
+
+        def __init__(
+            self,
+            role: Role | str,
+            content: str | Sequence[Part],
+            *,
+            reasoning: str = "",
+            tool_calls: Sequence[ToolCall] = (),
+            tool_call_id: str | None = None,
+            name: str | None = None,
+            is_error: bool = False,
+            provider_items: Sequence[dict[str, Any]] = (),
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         if type(self.role) is not Role:
             msgspec.structs.force_setattr(self, "role", _role(self.role))
@@ -111,7 +126,7 @@ class Turn(_Said, frozen=True, kw_only=True):
         return "".join(part.text for part in self.content if isinstance(part, TextPart))
 
 
-def _role(value: object) -> Role:
+def _role(value: str) -> Role:
     try:
         return Role(value)
     except ValueError:
@@ -163,10 +178,10 @@ class Conversation(msgspec.Struct):
 
         Raises `BadRequestError` if it is empty or something else.
         """
-        if isinstance(value, Conversation):
-            conversation = value
-        elif isinstance(value, str):
+        if isinstance(value, str):
             conversation = cls.create(value)
+        elif isinstance(value, Conversation):
+            conversation = value
         elif isinstance(value, Sequence):
             conversation = cls.from_messages(value)
         else:
@@ -244,6 +259,7 @@ class Conversation(msgspec.Struct):
 
 
 ConversationLike = str | Conversation | Sequence[Turn | Mapping[str, Any]]
+"""What the clients take as a conversation."""
 
 
 def assistant_turn(completion: Completion) -> Turn:

@@ -86,7 +86,7 @@ def from_message(message: object, position: int) -> Turn:
         raise BadRequestError(f"{where} is {message!r:.60}; a Turn or a dict with a role is expected.")
     if not isinstance(message.get("role"), str):
         raise BadRequestError(f"{where} has no role; expected one of system, user, assistant, tool.")
-    role = "system" if message["role"] == "developer" else message["role"]
+    role: str = "system" if message["role"] == "developer" else message["role"]
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     return Turn(
         role,
@@ -108,7 +108,8 @@ def _content(value: object, where: str) -> str | list[Part]:
     raise BadRequestError(f"{where}: content is {value!r:.60}; a str or a list of parts is expected.")
 
 
-def _part(part: object, where: str) -> Part:
+def _part(part: Any, where: str) -> Part:
+    rest: dict[str, Any]
     if isinstance(part, TextPart | ImagePart | FilePart):
         return part
     if isinstance(part, str):

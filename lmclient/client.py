@@ -1,0 +1,208 @@
+"""AsyncClient: one way to call every model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypedDict, Unpack
+
+from lmclient.core.completion import Completion
+from lmclient.core.conversation import Conversation, ConversationLike
+from lmclient.core.http import HttpRequest
+from lmclient.core.request import CompletionRequest, Options
+from lmclient.core.stream import AsyncCompletionStream
+from lmclient.core.tools import Tool
+from lmclient.errors import ConfigurationError, LMClientError
+from lmclient.interceptors.base import Interceptor, chain
+from lmclient.profiles.directory import Profiles, Target
+from lmclient.profiles.model import ModelProfile
+from lmclient.providers.base import Provider, ProviderContext
+from lmclient.providers.registry import create_provider
+from lmclient.settings import Settings
+from lmclient.transports.base import HttpOptions, Transport
+
+
+class CallOptions(TypedDict, total=False):
+    """The options of `complete` and `stream`. None, and what is left out, takes the profile's value."""
+
+    tools: Sequence[Tool] | None
+    tool_choice: str
+    """"auto", "required", "none" or the name of a tool."""
+    parallel_tool_calls: bool | None
+    response_format: Any
+    """A type (pydantic model, dataclass, TypedDict, msgspec Struct) or a JSON schema."""
+    max_tokens: int | None
+    """The limit of output tokens, reasoning included; 0 is the server's own limit."""
+    temperature: float | None
+    top_p: float | None
+    stop: str | Sequence[str] | None
+    seed: int | None
+    reasoning_effort: str | None
+    extra_body: Mapping[str, Any] | None
+    """Merged into the request's body as it is."""
+    skip_cache: bool
+    tags: Mapping[str, str] | None
+    """Kept with the call's row in the ledger; never sent."""
+    timeout: float | None
+    """Seconds for the whole call, waiting and retries included, instead of `timeouts.total`."""
+
+
+class AsyncClient:
+    """Calls language models by category.
+
+    `settings` are read from the environment and files if not given. `interceptors` replaces the
+    chain that the settings describe (`[]` is one bare attempt). `transport` carries the requests
+    instead of the default one, and stays the caller's to close.
+
+    May be shared by tasks and by event loops. `aclose` it, or use it in an `async with` block.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        interceptors: Sequence[Interceptor] | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        from lmclient.default_chain import default_interceptors
+
+        self.settings = Settings() if settings is None else settings
+        self._profiles = Profiles(self.settings)
+        self._own_transport: Transport | None = None
+        self._given_transport = transport
+        self._providers: dict[str, Provider] = {}
+        self._models: dict[ModelProfile, list[str]] = {}
+        self._closed = False
+        if interceptors is None:
+            interceptors = default_interceptors(self.settings)
+        self._interceptors = tuple(interceptors)
+        self._call = chain(self._interceptors, self._open)
+
+    async def complete(
+        self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]
+    ) -> Completion:
+        """The whole answer of the model behind `target`.
+
+        Raises what `lmclient.errors` lists: `ConfigurationError` and `BadRequestError` for what is
+        wrong before anything is sent, `ProviderError` for what the provider refuses.
+        """
+        stream = await self._call(self._request(target, conversation, options, stream=False))
+        return await stream.wait()
+
+    def stream(
+        self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]
+    ) -> AsyncCompletionStream:
+        """The answer as a stream of chunks, to be used in an `async with` block.
+
+        The request is sent when the block is entered. An answer that stops before its end raises
+        `StreamInterruptedError`; every error's `partial` holds what had arrived.
+        """
+        request = self._request(target, conversation, options, stream=True)
+        return AsyncCompletionStream(lambda: self._call(request))
+
+    def profile(self, target: Target) -> ModelProfile:
+        """The profile behind `target`. Raises `ConfigurationError` if there is none."""
+        return self._profiles.resolve(target)[0][0]
+
+    async def models(self, target: Target, *, refresh: bool = False) -> list[str]:
+        """The names of the models that the server behind `target` offers, asked for once.
+
+        `refresh` asks again.
+        """
+        profile = self.profile(target)
+        if refresh or profile not in self._models:
+            self._models[profile] = await self._provider(profile).models(profile)
+        return list(self._models[profile])
+
+    def supports_tools(self, target: Target) -> bool:
+        """Whether the model behind `target` can call tools, as far as is known without asking it."""
+        profile = self.profile(target)
+        return self._provider(profile).supports_tools(profile)
+
+    def preview(
+        self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]
+    ) -> HttpRequest:
+        """The HTTP request that `complete` would send, without sending it; its `repr` hides the key."""
+        request = self._request(target, conversation, options, stream=False)
+        return self._provider(request.profile).preview(request)
+
+    async def aclose(self) -> None:
+        """Releases the connections. Calls afterwards raise `LMClientError`; closing again is fine."""
+        self._closed = True
+        for provider in self._providers.values():
+            await provider.aclose()
+        if self._own_transport is not None:
+            await self._own_transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _request(
+        self, target: Target, conversation: ConversationLike, options: CallOptions, *, stream: bool
+    ) -> CompletionRequest:
+        if self._closed:
+            raise LMClientError("The client is closed; make a new one.")
+        profiles, category = self._profiles.resolve(target)
+        profile = profiles[0]
+        timeout = options.pop("timeout", None)
+        return CompletionRequest(
+            profile=profile,
+            category=category,
+            conversation=Conversation.of(conversation),
+            skip_cache=options.pop("skip_cache", False),
+            tags=dict(options.pop("tags", None) or {}),
+            stream=stream,
+            deadline=time.monotonic() + (profile.timeouts.total if timeout is None else timeout),
+            options=_options(options),
+        )
+
+    async def _open(self, request: CompletionRequest) -> AsyncCompletionStream:
+        return await self._provider(request.profile).open(request)
+
+    def _provider(self, profile: ModelProfile) -> Provider:
+        name = profile.provider
+        provider = self._providers.get(name)
+        if provider is None:
+            if self._closed:
+                raise LMClientError("The client is closed; make a new one.")
+            context = ProviderContext(transport=self._transport, data_dir=self.settings.data_dir)
+            provider = self._providers[name] = create_provider(name, context)
+        return provider
+
+    def _transport(self) -> Transport:
+        if self._given_transport is not None:
+            return self._given_transport
+        if self._own_transport is None:
+            from lmclient.transports.aiohttp import AiohttpTransport
+
+            settings = self.settings
+            self._own_transport = AiohttpTransport(
+                HttpOptions(
+                    proxy=settings.proxy,
+                    tls_verify=settings.tls_verify,
+                    ca_bundle=None if settings.ca_bundle is None else str(settings.ca_bundle),
+                )
+            )
+        return self._own_transport
+
+
+_NO_OPTIONS = Options()
+
+
+def _options(options: CallOptions) -> Options:
+    """The options with what was not given left out. Raises `ConfigurationError` for unknown ones."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if not given:
+        return _NO_OPTIONS
+    if isinstance(given.get("stop"), str):
+        given["stop"] = (given["stop"],)
+    try:
+        return Options(**given)  # type: ignore[arg-type]  # the TypedDict has checked them
+    except TypeError as error:
+        raise ConfigurationError(f"A call does not take this option ({error}).") from None

@@ -1,0 +1,14 @@
+"""The chain of interceptors that the settings describe."""
+
+from __future__ import annotations
+
+from lmclient.interceptors.base import Interceptor
+from lmclient.interceptors.rate_limit import RateLimitInterceptor
+from lmclient.interceptors.retry import RetryInterceptor
+from lmclient.settings import Settings
+
+
+def default_interceptors(settings: Settings) -> list[Interceptor]:
+    """The built-in interceptors, outermost first."""
+    retry = settings.retry
+    return [RateLimitInterceptor(), RetryInterceptor(attempts=retry.attempts, max_wait=retry.max_wait)]

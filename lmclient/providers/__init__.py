@@ -1,0 +1,1 @@
+"""Providers: who answers, as protocol × transport × dialect. See `registry.py` and `base.py`."""

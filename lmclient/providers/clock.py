@@ -1,0 +1,92 @@
+"""Limits of time on an answer that arrives piece by piece."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from lmclient.errors import TimeoutError
+
+T = TypeVar("T")
+
+
+class Watchdog:
+    """Ends a wait when it passes a deadline that moves with every sign of life.
+
+    One timer serves a whole answer: a sign of life only moves a number, and the timer looks at it
+    when it fires. That costs next to nothing per chunk, unlike a timeout around each read.
+
+    `deadline` is that of the whole call in the loop's time, or None. The limits are seconds.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, deadline: float | None, profile: str) -> None:
+        self._loop = loop
+        self._call_ends = deadline
+        self._profile = profile
+        self._waits_until: float | None = None
+        self._limit = ""
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting: asyncio.Task[object] | None = None
+        self._expired = False
+
+    def allow(self, seconds: float | None, limit: str) -> None:
+        """Allows the answer `seconds` from now for its next sign of life; `limit` names the setting."""
+        self._limit = limit
+        self._waits_until = None if seconds is None else self._loop.time() + seconds
+        ends = self._ends()
+        if ends is not None and (self._timer is None or self._timer.when() > ends):
+            self._arm(ends)
+
+    async def wait(self, awaitable: Awaitable[T]) -> T:
+        """The awaited value. Raises `TimeoutError` when the deadline passes first."""
+        task = asyncio.current_task()
+        assert task is not None
+        requested = task.cancelling()
+        self._waiting = task
+        try:
+            return await awaitable
+        except asyncio.CancelledError:
+            if self._expired and task.uncancel() <= requested:
+                self._expired = False
+                raise self._error() from None
+            raise
+        finally:
+            self._waiting = None
+
+    def stop(self) -> None:
+        """Stops the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ends(self) -> float | None:
+        if self._waits_until is None or self._call_ends is None:
+            return self._call_ends if self._waits_until is None else self._waits_until
+        return min(self._waits_until, self._call_ends)
+
+    def _arm(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        ends = self._ends()
+        if ends is None:
+            return
+        if ends > self._loop.time():
+            self._arm(ends)
+        elif self._waiting is not None:  # else the caller is busy: its next wait arms the timer anew
+            self._expired = True
+            self._waiting.cancel()
+
+    def _error(self) -> TimeoutError:
+        if self._call_ends is not None and self._call_ends <= self._loop.time():
+            return TimeoutError(
+                f"Profile {self._profile!r}: no whole answer in time; the call's timeout, or timeouts.total "
+                "of the profile, ran out."
+            )
+        return TimeoutError(
+            f"Profile {self._profile!r}: the server was silent for longer than timeouts.{self._limit} allows."
+        )

@@ -1,0 +1,51 @@
+"""The vendors: what each does differently from the wire that it shares with others.
+
+To add an OpenAI-compatible vendor, add a row to `BY_HOST` (only if it differs from the plain wire)
+and a profile with its URL.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from lmclient.protocols.dialect import Dialect
+
+OPENAI = Dialect(
+    url="https://api.openai.com/v1",
+    max_tokens_field="max_completion_tokens",
+    fixed_sampling_models=r"(o\d|gpt-5)(?!.*chat)",
+)
+OPENROUTER = Dialect(url="https://openrouter.ai/api/v1", effort="reasoning.effort")
+
+BY_PROVIDER: dict[str, Dialect] = {
+    "openai-chat": OPENAI,
+    "openrouter": OPENROUTER,
+}
+"""For profiles without a URL, and for URLs whose host is in no row below."""
+
+COMPATIBLE = Dialect(replay_reasoning="reasoning_content")
+"""A server of which nothing more is known than that it speaks OpenAI's chat completions."""
+
+BY_HOST: dict[str, Dialect] = {
+    "api.openai.com": OPENAI,
+    "openrouter.ai": OPENROUTER,
+    "api.groq.com": Dialect(max_tokens_field="max_completion_tokens", replay_reasoning="reasoning"),
+    "api.mistral.ai": Dialect(stream_options=False, seed_field="random_seed"),
+    "api.deepseek.com": Dialect(replay_reasoning="reasoning_content", json_schema=False),
+    "api.cerebras.ai": Dialect(max_tokens_field="max_completion_tokens", replay_reasoning="reasoning"),
+}
+"""By the host of the profile's URL, its subdomains included."""
+
+
+@lru_cache(maxsize=256)
+def dialect_for(provider: str, url: str) -> Dialect:
+    """The dialect of a provider at a URL; "" is the provider's own."""
+    host = urlsplit(url).hostname or ""
+    while host:
+        if host in BY_HOST:
+            return BY_HOST[host]
+        host = host.partition(".")[2]
+    if provider == "openai-chat" and url:
+        return COMPATIBLE
+    return BY_PROVIDER.get(provider, COMPATIBLE)

@@ -1,0 +1,241 @@
+"""One HTTP exchange with a provider: the request out, the answer in as chunks, within its time."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import time
+from collections.abc import Sequence
+from typing import TypeVar
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+
+from lmclient.core.completion import Chunk, Completion
+from lmclient.core.http import HttpRequest
+from lmclient.core.request import Attempt, CompletionRequest
+from lmclient.errors import LMClientError, ProtocolError, ProviderError, StreamInterruptedError
+from lmclient.profiles.model import ModelProfile
+from lmclient.protocols.base import Decoder, WireProtocol
+from lmclient.providers.clock import Watchdog
+from lmclient.providers.finishing import completion_of
+from lmclient.providers.redaction import redact_error
+from lmclient.providers.retry_after import retry_after
+from lmclient.transports.base import HttpResponse, Transport
+
+MAX_REDIRECTS = 3
+MAX_BODY = 64 * 2**20
+MAX_ERROR_BODY = 2**20
+LINGER = 0.1
+"""Seconds that a finished stream may take to close, for its connection to be used again."""
+
+
+class Exchange:
+    """The source of a stream that comes from a provider. Opened by `open`, read by a stream."""
+
+    def __init__(self, request: CompletionRequest, protocol: WireProtocol, decoder: Decoder) -> None:
+        loop = asyncio.get_running_loop()
+        profile = request.profile
+        deadline = None
+        if request.deadline is not None:
+            deadline = loop.time() + request.deadline - time.monotonic()
+        self._loop = loop
+        self._request = request
+        self._protocol = protocol
+        self._decoder = decoder
+        self._watchdog = Watchdog(loop, deadline, profile.name)
+        self._idle = profile.timeouts.idle
+        self._response: HttpResponse | None = None
+        self._first: Sequence[Chunk] = ()
+        self._over = False
+        self._started = loop.time()
+        self._first_token: float | None = None
+        self.attempt = Attempt(profile=profile, started=datetime.datetime.now(datetime.UTC))
+        request.attempts.append(self.attempt)
+
+    async def open(self, transport: Transport, http: HttpRequest) -> None:
+        """Sends the request and waits for the first chunk, or all of an answer that is no stream."""
+        self._watchdog.allow(self._request.profile.timeouts.first_byte, "first_byte")
+        try:
+            self._response = await send(transport, http, self._watchdog)
+            if self._response.status >= 300:
+                raise await read_error(self._response, self._protocol, self._watchdog, self._request.profile)
+            while not self._over and not (self._first and self._request.stream):
+                self._first = await self._advance()
+        except BaseException as error:
+            await self.aclose(error)
+            raise
+
+    async def next_batch(self) -> Sequence[Chunk]:
+        batch, self._first = self._first, ()
+        if batch:
+            return batch
+        if self._over:
+            return ()
+        self._watchdog.allow(self._idle, "idle")
+        try:
+            while not batch and not self._over:
+                batch = await self._advance()
+        except BaseException as error:
+            await self.aclose(error)
+            raise
+        return batch
+
+    def result(self) -> Completion:
+        return self.attempt.completion or completion_of(self._decoder.answer, self._request)
+
+    async def aclose(self, error: BaseException | None = None) -> None:
+        """Ends the exchange, if it has not ended, and books what has arrived."""
+        self._watchdog.stop()
+        if self._response is not None:
+            await self._response.aclose()
+        if not self._over:
+            self._over = True
+            if isinstance(error, LMClientError):
+                redact_error(error, self._request.profile)
+            self._book(error or asyncio.CancelledError("the caller left the stream"))
+
+    def abort(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._abort)
+
+    def _abort(self) -> None:
+        self._watchdog.stop()
+        if self._response is not None:
+            self._response.abort()
+
+    async def _advance(self) -> Sequence[Chunk]:
+        """The chunks of the next piece of the body; sets `_over` at its end."""
+        assert self._response is not None
+        decoder = self._decoder
+        if decoder.failure is not None:
+            raise self._placed(decoder.failure)
+        events = decoder.events
+        data = await self._watchdog.wait(self._response.read())
+        chunks = decoder.feed(data) if data else decoder.finish()
+        if decoder.ended and data:
+            chunks += decoder.finish()
+        if decoder.failure is not None and not chunks:
+            raise self._placed(decoder.failure)
+        if decoder.events != events:
+            self._watchdog.allow(self._idle, "idle")
+        if chunks and self._first_token is None and self._request.stream:
+            self._first_token = self._loop.time() - self._started
+        if decoder.failure is None and (decoder.ended or not data):
+            await self._end(at_eof=not data)
+        return chunks
+
+    def _placed(self, error: LMClientError) -> LMClientError:
+        return placed(error, self._request.profile)
+
+    async def _end(self, *, at_eof: bool) -> None:
+        if not at_eof:
+            await self._drain()
+        self._watchdog.stop()
+        assert self._response is not None
+        await self._response.aclose()
+        self._over = True
+        self._book(None)
+
+    async def _drain(self) -> None:
+        """Reads what follows the announced end, so that the connection can be used again."""
+        assert self._response is not None
+        self._watchdog.allow(LINGER, "idle")
+        try:
+            while await self._watchdog.wait(self._response.read()):
+                pass
+        except (StreamInterruptedError, TimeoutError):
+            pass  # the answer is whole; only its connection is of no more use
+
+    def _book(self, error: BaseException | None) -> None:
+        attempt = self.attempt
+        attempt.duration = self._loop.time() - self._started
+        attempt.error = error
+        received = self._response is not None and self._response.status < 300
+        if error is None or received:
+            attempt.completion = msgspec.structs.replace(
+                completion_of(self._decoder.answer, self._request),
+                duration=attempt.duration,
+                time_to_first_token=self._first_token,
+            )
+
+
+async def send(transport: Transport, http: HttpRequest, watchdog: Watchdog) -> HttpResponse:
+    """The response to a request, after a few redirects."""
+    for _ in range(MAX_REDIRECTS + 1):
+        response = await watchdog.wait(transport.send(http))
+        location = response.headers.get("location")
+        if not (300 <= response.status < 400) or not location:
+            return response
+        await response.aclose()
+        http = redirected(http, location, response.status)
+    raise ProtocolError(f"The server redirected more than {MAX_REDIRECTS} times; check the profile's url.")
+
+
+async def read_error(
+    response: HttpResponse, protocol: WireProtocol, watchdog: Watchdog, profile: ModelProfile
+) -> ProviderError:
+    """The error that a response with an error status means."""
+    body = b""
+    try:
+        while len(body) < MAX_ERROR_BODY and (piece := await watchdog.wait(response.read())):
+            body += piece
+    except StreamInterruptedError:
+        pass  # the status says what is wrong; a cut body only makes the message shorter
+    error = protocol.error(response.status, response.headers, body)
+    error.retry_after = retry_after(response.headers)
+    return placed(error, profile)
+
+
+E = TypeVar("E", bound=LMClientError)
+
+
+def placed(error: E, profile: ModelProfile) -> E:
+    """The error with the place where it happened."""
+    if isinstance(error, ProviderError):
+        error.provider = profile.provider
+    error.args = (f"Profile {profile.name!r}: {error}",)
+    return error
+
+
+async def read_all(
+    transport: Transport, http: HttpRequest, protocol: WireProtocol, profile: ModelProfile
+) -> bytes:
+    """The body of a plain answer, such as a list of models. Raises as a completion does."""
+    watchdog = Watchdog(asyncio.get_running_loop(), None, profile.name)
+    watchdog.allow(profile.timeouts.first_byte, "first_byte")
+    response: HttpResponse | None = None
+    try:
+        response = await send(transport, http, watchdog)
+        if response.status >= 300:
+            raise await read_error(response, protocol, watchdog, profile)
+        body = bytearray()
+        while piece := await watchdog.wait(response.read()):
+            watchdog.allow(profile.timeouts.idle, "idle")
+            body += piece
+            if len(body) > MAX_BODY:
+                raise ProtocolError(f"The server's answer is longer than {MAX_BODY >> 20} MiB.")
+        return bytes(body)
+    finally:
+        watchdog.stop()
+        if response is not None:
+            await response.aclose()
+
+
+def redirected(http: HttpRequest, location: str, status: int) -> HttpRequest:
+    """The request to where the server points, without credentials if that is another server.
+
+    Raises `ProtocolError` for a redirect that would turn the call into a GET.
+    """
+    url = urljoin(http.url, location)
+    if http.method != "GET" and status not in (307, 308):
+        to = urlsplit(url)
+        raise ProtocolError(
+            f"The server redirects the call to {to.scheme}://{to.netloc.rpartition('@')[2]} with status {status}, "
+            "which drops the body; set the profile's url to that server."
+        )
+    headers = http.headers
+    if urlsplit(url)[:2] != urlsplit(http.url)[:2]:
+        kept = ("accept", "content-type", "user-agent")
+        headers = {name: value for name, value in headers.items() if name in kept}
+    return msgspec.structs.replace(http, url=url, headers=headers)

@@ -1,0 +1,57 @@
+"""From what a decoder has read to a `Completion`: usage where none was reported, and the cost."""
+
+from __future__ import annotations
+
+from lmclient.core.completion import Completion
+from lmclient.core.conversation import Conversation
+from lmclient.core.request import CompletionRequest
+from lmclient.core.usage import Usage
+from lmclient.protocols.answer import Answer
+from lmclient.spend.prices import price
+
+PER_TURN = 4
+"""Tokens that an estimate adds for each turn: roles and separators."""
+
+
+def completion_of(answer: Answer, request: CompletionRequest) -> Completion:
+    """The completion of a finished answer, or of the part of it that has arrived."""
+    profile = request.profile
+    usage = answer.usage
+    if usage is None:
+        usage = estimated_usage(request.conversation, answer)
+    cost, source = answer.cost, "provider"
+    if cost is None:
+        cost, source = price(usage, profile.cost), "profile"
+    return Completion(
+        text=answer.text,
+        reasoning=answer.reasoning,
+        tool_calls=answer.tool_calls(),
+        finish_reason=answer.outcome(),
+        usage=usage,
+        cost=cost,
+        cost_source=None if cost is None else source,  # type: ignore[arg-type]  # both are CostSource
+        currency="USD" if answer.cost is not None else profile.cost.currency,
+        model=answer.model or profile.model,
+        profile=profile.name,
+        category=request.category,
+        id=answer.id,
+        provider_items=tuple(answer.provider_items),
+        requests=len(request.attempts),
+        metadata=answer.metadata,
+    )
+
+
+def estimated_usage(conversation: Conversation, answer: Answer) -> Usage:
+    """The tokens of the prompt and of what was received, counted without the model's tokenizer."""
+    from lmclient.tokens import get
+
+    count = get("fallback").count
+    prompt = sum(count(turn.text) + PER_TURN for turn in conversation.turns)
+    reasoning = count(answer.reasoning)
+    calls = sum(count(call.name) + count(call.raw_arguments) for call in answer.tool_calls())
+    return Usage(
+        input_tokens=prompt,
+        output_tokens=count(answer.text) + reasoning + calls,
+        reasoning_tokens=reasoning,
+        estimated=True,
+    )

@@ -1,0 +1,71 @@
+"""A provider as protocol × transport × dialect."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lmclient.core.http import HttpRequest
+from lmclient.core.request import CompletionRequest
+from lmclient.core.stream import AsyncCompletionStream
+from lmclient.errors import ConfigurationError, LMClientError
+from lmclient.profiles.model import ModelProfile
+from lmclient.protocols.base import WireProtocol
+from lmclient.providers.base import ProviderContext
+from lmclient.providers.dialects import dialect_for
+from lmclient.providers.exchange import Exchange, read_all
+from lmclient.providers.redaction import redact_error
+
+
+class HttpProvider:
+    """Answers requests over HTTP in one wire protocol; the profile's URL picks the dialect."""
+
+    def __init__(self, name: str, protocol: WireProtocol, context: ProviderContext) -> None:
+        self._name = name
+        self._protocol = protocol
+        self._transport = context.transport
+        self._first_models: dict[ModelProfile, str] = {}
+
+    async def open(self, request: CompletionRequest) -> AsyncCompletionStream:
+        if not request.profile.model:
+            request = await self._with_model(request)
+        dialect = dialect_for(self._name, request.profile.url)
+        http = self._protocol.encode(request, dialect)
+        exchange = Exchange(request, self._protocol, self._protocol.decoder(request, dialect))
+        await exchange.open(self._transport(), http)
+        if request.stream:
+            return AsyncCompletionStream(exchange)
+        return AsyncCompletionStream.of(exchange.result())
+
+    async def models(self, profile: ModelProfile) -> list[str]:
+        http = self._protocol.encode_models(profile, dialect_for(self._name, profile.url))
+        return self._protocol.decode_models(await self.fetch(profile, http))
+
+    async def fetch(self, profile: ModelProfile, http: HttpRequest) -> bytes:
+        """The body of the answer to a request that is no completion, such as the list of models."""
+        try:
+            return await read_all(self._transport(), http, self._protocol, profile)
+        except LMClientError as error:
+            redact_error(error, profile)
+            raise
+
+    def supports_tools(self, profile: ModelProfile) -> bool:
+        return dialect_for(self._name, profile.url).tools
+
+    def preview(self, request: CompletionRequest) -> HttpRequest:
+        return self._protocol.encode(request, dialect_for(self._name, request.profile.url))
+
+    async def aclose(self) -> None:
+        return None
+
+    async def _with_model(self, request: CompletionRequest) -> CompletionRequest:
+        """The request with the server's first model, for a profile that names none."""
+        profile = request.profile
+        model = self._first_models.get(profile)
+        if model is None:
+            models = await self.models(profile)
+            if not models:
+                raise ConfigurationError(
+                    f"Profile {profile.name!r} names no model, and its server offers none; set `model`."
+                )
+            model = self._first_models[profile] = models[0]
+        return msgspec.structs.replace(request, profile=profile.model_copy(update={"model": model}))

@@ -1,0 +1,69 @@
+"""The registry: provider name → what makes it. Names are looked up on first use, never on import."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable
+from difflib import get_close_matches
+
+from lmclient.errors import ConfigurationError
+from lmclient.protocols.base import WireProtocol
+from lmclient.providers.base import Provider, ProviderContext, ProviderFactory
+from lmclient.providers.http import HttpProvider
+
+ENTRY_POINTS = "lmclient.providers"
+
+
+def _openai_chat() -> WireProtocol:
+    from lmclient.protocols.openai_chat import OpenAIChat
+
+    return OpenAIChat()
+
+
+def _local(context: ProviderContext) -> Provider:
+    from lmclient.providers.local.provider import LocalProvider
+
+    return LocalProvider(context)
+
+
+PROTOCOLS: dict[str, Callable[[], WireProtocol]] = {
+    "openai-chat": _openai_chat,
+    "openrouter": _openai_chat,
+}
+"""Providers that are a protocol over plain HTTP; what is particular about them is their dialect."""
+
+FACTORIES: dict[str, ProviderFactory] = {"llama-cpp": _local}
+"""Providers that need more than that."""
+
+_registered: dict[str, ProviderFactory] = {}
+
+
+def register_provider(name: str, factory: ProviderFactory) -> None:
+    """Makes `factory` answer for profiles with this `provider`; an earlier one is replaced.
+
+    A package does the same with an entry point in the group `lmclient.providers` that names the
+    factory.
+    """
+    _registered[name] = factory
+
+
+def create_provider(name: str, context: ProviderContext) -> Provider:
+    """A new provider of this name. Raises `ConfigurationError` if there is none."""
+    if name in _registered:
+        return _registered[name](context)
+    if name in FACTORIES:
+        return FACTORIES[name](context)
+    if name in PROTOCOLS:
+        return HttpProvider(name, PROTOCOLS[name](), context)
+    for point in importlib.metadata.entry_points(group=ENTRY_POINTS, name=name):
+        factory: ProviderFactory = point.load()
+        return factory(context)
+    close = get_close_matches(name, provider_names(), n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise ConfigurationError(f"There is no provider {name!r}.{hint} Known: {', '.join(provider_names())}.")
+
+
+def provider_names() -> list[str]:
+    """The names of all providers: built in, registered, and of installed packages."""
+    points = importlib.metadata.entry_points(group=ENTRY_POINTS)
+    return sorted({*_registered, *FACTORIES, *PROTOCOLS, *(point.name for point in points)})

@@ -1,0 +1,1 @@
+"""What calls cost: prices, and the ledger that books them."""
