@@ -96,7 +96,7 @@ class Profiles:
             return [target], None
         if not isinstance(target, str):
             raise ConfigurationError(
-                f"Expected a category, the name of a profile or a ModelProfile, found {type(target).__name__}."
+                f"Expected a category, a profile's name or a ModelProfile, found {type(target).__name__}."
             )
         if (resolved := self._resolved.get(target)) is None:
             resolved = self._resolved[target] = self._look_up(target)

@@ -118,7 +118,9 @@ def _properties_text(data: bytes) -> str:
 
 
 def _unresolved(missing: Unresolved) -> WrongValue:
-    expected = f"the variable {missing.variable} in the environment or in .env"
+    expected = (
+        f"the variable {missing.variable} in the environment or in .env, written ${{{missing.variable}}}"
+    )
     return WrongValue(
         missing.key, expected, f"{missing.key}: {missing.variable} is not set; expected {expected}"
     )

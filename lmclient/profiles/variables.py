@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_REFERENCE = re.compile(r"\$(\$\{)|\$\{([^}:]*)(?::([^}]*))?\}")
+from lmclient.errors import ConfigurationError
+
+_REFERENCE = re.compile(r"\$(\$\{)|\$\{([^}:]*)(?::([^}]*))?(\})?")
 Lookup = Callable[[str], str | None]
 
 
@@ -30,7 +32,10 @@ class Variables:
         self._file: dict[str, str | None] | None = None
 
     def get(self, name: str) -> str | None:
-        """The variable's value, None if it is not set or empty."""
+        """The variable's value, None if it is not set or empty.
+
+        Raises `ConfigurationError` if .env cannot be read.
+        """
         return os.environ.get(name) or self._from_file(name) or None
 
     def _from_file(self, name: str) -> str | None:
@@ -38,7 +43,10 @@ class Variables:
             from dotenv import dotenv_values
 
             path = Path(".env")
-            self._file = dict(dotenv_values(path, encoding="utf-8")) if path.is_file() else {}
+            try:
+                self._file = dict(dotenv_values(path, encoding="utf-8")) if path.is_file() else {}
+            except (OSError, UnicodeDecodeError) as error:
+                raise ConfigurationError(f".env of the working directory cannot be read: {error}.") from error
         return self._file.get(name)
 
 
@@ -72,14 +80,13 @@ def _expand(value: Any, key: str, lookup: Lookup, unresolved: list[Unresolved]) 
         return value
 
     def replacement(match: re.Match[str]) -> str:
-        literal, name, default = match.groups()
+        literal, name, default, end = match.groups()
         if literal is not None:
             return str(literal)
-        found = lookup(name)
+        # Without its closing brace a reference is a mistake, not a text to send.
+        found = (lookup(name) or default) if end else None
         if found is None:
-            if default is None:
-                unresolved.append(Unresolved(key, name))
-            return default or ""
-        return found
+            unresolved.append(Unresolved(key, name))
+        return found or ""
 
     return _REFERENCE.sub(replacement, value)
