@@ -166,16 +166,17 @@ class Settings(BaseSettings):
         frozen=True,
         allow_inf_nan=False,
         hide_input_in_errors=True,
+        defer_build=True,
     )
 
     profiles_dir: Directory = Path("profiles")
     data_dir: Directory = Field(default_factory=_user_data_dir)
     categories: dict[str, ProfileNames] = Field(default_factory=dict)
     interceptors: tuple[ImportPath, ...] = ()
-    spend: SpendSettings = SpendSettings()
-    cache: CacheSettings = CacheSettings()
-    retry: RetrySettings = RetrySettings()
-    rate_limit: RateLimitSettings = RateLimitSettings()
+    spend: SpendSettings = Field(default_factory=SpendSettings)
+    cache: CacheSettings = Field(default_factory=CacheSettings)
+    retry: RetrySettings = Field(default_factory=RetrySettings)
+    rate_limit: RateLimitSettings = Field(default_factory=RateLimitSettings)
     proxy: ProxyUrl | None = None
     tls_verify: bool = True
     ca_bundle: Directory | None = None

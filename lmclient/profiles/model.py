@@ -92,7 +92,9 @@ Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0)]
 class Table(BaseModel):
     """A table of a profile or of the settings: frozen, without unknown keys; empty text is not set."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True, defer_build=True
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -192,9 +194,9 @@ class ModelProfile(Table):
     extra_body: Body = Field(default_factory=MaskedDict)
     extra_query: Query = Field(default_factory=MaskedDict)
     headers: Headers = Field(default_factory=MaskedDict)
-    cost: Cost = Cost()
-    limits: Limits = Limits()
-    timeouts: Timeouts = Timeouts()
+    cost: Cost = Field(default_factory=Cost)
+    limits: Limits = Field(default_factory=Limits)
+    timeouts: Timeouts = Field(default_factory=Timeouts)
 
     def __init__(self, /, **values: Any) -> None:
         try:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from lmclient.profiles import ModelProfile
+from lmclient.profiles import Cost, ModelProfile
 from lmclient.profiles.directory import shipped_directory
 from lmclient.profiles.reading import ProfileFile
 from lmclient.profiles.variables import Variables
