@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import threading
+from contextlib import ExitStack
 
 import pytest
 
@@ -52,13 +52,12 @@ def test_counters_know_connections_and_times(provider):
 
 
 def test_counters_know_how_many_were_in_flight(provider, http_send):
-    url = provider.url("slow_stream", key="parallel")
-    threads = [threading.Thread(target=http_send, args=(url,)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert provider.stats()["slow_stream~parallel"]["max_in_flight"] == 3
+    with ExitStack() as stack:
+        for _ in range(3):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", provider.port)))
+            connection.sendall(b"GET /hang~parallel/v1/models HTTP/1.1\r\n\r\n")
+        http_send(provider.url("ok", key="after"))  # by the time it is answered, all three were read
+    assert provider.stats()["hang~parallel"]["max_in_flight"] == 3
 
 
 def test_a_client_that_hangs_up_is_counted_as_aborted(provider, http_send):
