@@ -40,11 +40,7 @@ def test_there_is_a_profile_for_each_provider(provider: str) -> None:
 
 def test_the_local_model_needs_nothing_and_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     local = loaded(shipped_directory() / "local.toml", monkeypatch)
-    assert (local.provider, local.model, local.cost.input, local.cost.output) == (
-        "llama-cpp",
-        "smollm2",
-        0,
-        0,
-    )
+    assert (local.provider, local.model) == ("llama-cpp", "smollm2")
+    assert local.cost == Cost(input=Decimal(0), output=Decimal(0))
     # The context length in the weights' own metadata.
     assert local.max_context_length == 8192
