@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmclient.errors import BadRequestError, ConfigurationError
@@ -44,6 +44,7 @@ def test_ranks_count_up_from_zero_without_a_gap(encoding, size):
     assert hashlib.sha256(content).hexdigest() == facts.sha256
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_every_text_survives_the_round_trip(text):
     tokenizer = get("tiktoken")
@@ -51,7 +52,8 @@ def test_every_text_survives_the_round_trip(text):
     assert tokenizer.detokenize(tokenizer.tokenize(text)) == text
 
 
-@given(st.text(alphabet=st.characters(), max_size=50))
+@settings(deadline=None)
+@given(st.text(max_size=50))
 def test_count_is_the_number_of_tokens(text):
     tokenizer = get("tiktoken")
 
@@ -166,6 +168,7 @@ def test_threads_share_one_loading(monkeypatch):
 
 
 _OFFLINE = """
+import socket
 def refuse(*args, **kwargs):
     raise AssertionError("a tokenizer opened a socket")
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
