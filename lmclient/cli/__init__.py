@@ -11,6 +11,8 @@ import typer
 from lmclient.cli.chat import chat
 from lmclient.cli.commands import MOUNTED, Commands
 from lmclient.cli.debug import Debug
+from lmclient.cli.models import models
+from lmclient.cli.profiles import app as profiles
 
 app = typer.Typer(
     cls=Commands,
@@ -39,6 +41,8 @@ def lmclient(
 
 
 app.command()(chat)
+app.command()(models)
+app.add_typer(profiles, name="profiles")
 for name, (_, summary) in MOUNTED.items():
     app.add_typer(typer.Typer(), name=name, help=summary)
 

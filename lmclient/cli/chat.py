@@ -24,7 +24,7 @@ _QUIT = "/quit"
 def chat(
     context: typer.Context,
     prompt: Annotated[
-        str | None, typer.Argument(metavar="[PROMPT]", help="Without it, a chat until Ctrl-D begins.")
+        str | None, typer.Argument(metavar="PROMPT", help="Without it, a chat until Ctrl-D begins.")
     ] = None,
     category: Annotated[
         str | None, typer.Option("-c", "--category", help="s, m, l, xl, hot, cold or your own; default m.")
