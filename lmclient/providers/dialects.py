@@ -17,10 +17,21 @@ OPENAI = Dialect(
     fixed_sampling_models=r"(o\d|gpt-5)(?!.*chat)",
 )
 OPENROUTER = Dialect(url="https://openrouter.ai/api/v1", effort="reasoning.effort")
+ANTHROPIC = Dialect(
+    url="https://api.anthropic.com",
+    auth="x-api-key",
+    fixed_sampling_models=r"claude-(opus-4-[7-9]|(opus|sonnet|haiku)-[5-9]|fable|mythos)",
+)
+GEMINI = Dialect(url="https://generativelanguage.googleapis.com", auth="x-goog-api-key")
+OLLAMA = Dialect(url="http://localhost:11434")
 
 BY_PROVIDER: dict[str, Dialect] = {
     "openai-chat": OPENAI,
+    "openai-responses": OPENAI,
+    "gemini": GEMINI,
     "openrouter": OPENROUTER,
+    "anthropic": ANTHROPIC,
+    "ollama": OLLAMA,
 }
 """For profiles without a URL, and for URLs whose host is in no row below."""
 

@@ -20,6 +20,30 @@ def _openai_chat() -> WireProtocol:
     return OpenAIChat()
 
 
+def _openai_responses() -> WireProtocol:
+    from lmclient.protocols.openai_responses import OpenAIResponses
+
+    return OpenAIResponses()
+
+
+def _gemini() -> WireProtocol:
+    from lmclient.protocols.gemini import Gemini
+
+    return Gemini()
+
+
+def _anthropic() -> WireProtocol:
+    from lmclient.protocols.anthropic import Anthropic
+
+    return Anthropic()
+
+
+def _ollama() -> WireProtocol:
+    from lmclient.protocols.ollama import Ollama
+
+    return Ollama()
+
+
 def _local(context: ProviderContext) -> Provider:
     from lmclient.providers.local.provider import LocalProvider
 
@@ -28,7 +52,11 @@ def _local(context: ProviderContext) -> Provider:
 
 PROTOCOLS: dict[str, Callable[[], WireProtocol]] = {
     "openai-chat": _openai_chat,
+    "openai-responses": _openai_responses,
+    "gemini": _gemini,
     "openrouter": _openai_chat,
+    "anthropic": _anthropic,
+    "ollama": _ollama,
 }
 """Providers that are a protocol over plain HTTP; what is particular about them is their dialect."""
 
