@@ -73,7 +73,8 @@ class Answer:
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls of the answer. Of an answer that was cut off, the last one is not valid."""
-        return self.calls.build(self.id, cut=self.finish_reason in (None, FinishReason.LENGTH))
+        whole = self.finish_reason in (FinishReason.STOP, FinishReason.TOOL_CALLS)
+        return self.calls.build(self.id, cut=not whole)
 
     def outcome(self) -> FinishReason:
         """Why the answer ended; complete calls make it `TOOL_CALLS`, also if the server says stop."""

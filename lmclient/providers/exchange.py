@@ -183,7 +183,8 @@ async def read_error(
     except StreamInterruptedError:
         pass  # the status says what is wrong; a cut body only makes the message shorter
     error = protocol.error(response.status, response.headers, body)
-    error.retry_after = retry_after(response.headers)
+    if (wait := retry_after(response.headers)) is not None:  # else what the body says
+        error.retry_after = wait
     return placed(error, profile)
 
 

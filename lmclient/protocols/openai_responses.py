@@ -1,0 +1,146 @@
+"""OpenAI's Responses, spoken without state on the server.
+
+https://platform.openai.com/docs/api-reference/responses. Nothing is stored (`store: false`); instead
+the encrypted reasoning is asked for and goes back with the next request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from lmclient.core.conversation import Role, Turn
+from lmclient.core.http import HttpRequest
+from lmclient.core.request import CompletionRequest, Options
+from lmclient.core.tools import Tool
+from lmclient.errors import ProviderError, UnsupportedOptionError
+from lmclient.protocols import provider_errors
+from lmclient.protocols.base import WireProtocol
+from lmclient.protocols.dialect import Dialect
+from lmclient.protocols.endpoints import endpoint_url, request_headers
+from lmclient.protocols.extra_body import merge
+from lmclient.protocols.openai_chat import OpenAIChat, add_sampling, encode_tool_choice, splitter_of
+from lmclient.protocols.openai_responses_decoder import OpenAIResponsesDecoder
+from lmclient.protocols.openai_responses_input import encode_input
+
+if TYPE_CHECKING:
+    from lmclient.profiles.model import ModelProfile
+
+Json = dict[str, Any]
+_encode = msgspec.json.Encoder().encode
+
+
+class OpenAIResponses(WireProtocol):
+    """The protocol `/responses`."""
+
+    name = "openai-responses"
+    prefix = "/v1"
+    endpoints = ("/responses",)
+
+    def encode(self, request: CompletionRequest, dialect: Dialect) -> HttpRequest:
+        profile = request.profile
+        return HttpRequest(
+            url=endpoint_url(profile, self, dialect, self.endpoints[0]),
+            headers=request_headers(profile, dialect, stream=request.stream),
+            body=_encode(encode_body(request, dialect)),
+            connect_timeout=profile.timeouts.connect,
+        )
+
+    def decoder(self, request: CompletionRequest, dialect: Dialect) -> OpenAIResponsesDecoder:
+        return OpenAIResponsesDecoder(splitter_of(request.profile))
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        return provider_errors.error_from_body(status, headers, body)
+
+    def encode_models(self, profile: ModelProfile, dialect: Dialect) -> HttpRequest:
+        return HttpRequest(
+            method="GET",
+            url=endpoint_url(profile, self, dialect, "/models"),
+            headers=request_headers(profile, dialect, body=False),
+            connect_timeout=profile.timeouts.connect,
+        )
+
+    def decode_models(self, body: bytes) -> list[str]:
+        return OpenAIChat().decode_models(body)
+
+
+def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
+    """The JSON body of a call. Raises `UnsupportedOptionError` for `stop` and `seed`."""
+    profile, options = request.profile, request.options
+    _refuse(options)
+    instructions, turns = _split_instructions(request.conversation.turns)
+    body: Json = {"model": profile.model, "input": encode_input(turns)}
+    if instructions:
+        body["instructions"] = instructions
+    body["store"] = False
+    body["include"] = ["reasoning.encrypted_content"]
+    if request.stream:
+        body["stream"] = True
+    spelling = msgspec.structs.replace(
+        dialect, max_tokens_field="max_output_tokens", effort="reasoning.effort"
+    )
+    add_sampling(body, request, spelling)
+    if profile.reasoning_summary:
+        body["reasoning"] = {**body.get("reasoning", {}), "summary": profile.reasoning_summary}
+    _add_tools(body, options)
+    if options.response_format is not None:
+        body["text"] = {"format": _text_format(options.response_format)}
+    return merge(merge(body, profile.extra_body), options.extra_body)
+
+
+def _refuse(options: Options) -> None:
+    for name, value in (("stop", options.stop), ("seed", options.seed)):
+        if value is not None and value != () and value != []:
+            raise UnsupportedOptionError(
+                f"OpenAI's Responses API has no `{name}`; leave it out, or use the provider openai-chat."
+            )
+
+
+def _split_instructions(turns: list[Turn]) -> tuple[str, list[Turn]]:
+    """The system turn at the head, which has a field of its own, and the turns after it.
+
+    A system turn that stands alone stays where it is: the input must not be empty.
+    """
+    if len(turns) > 1 and turns[0].role is Role.SYSTEM and isinstance(turns[0].content, str):
+        return turns[0].content, turns[1:]
+    return "", turns
+
+
+def _add_tools(body: Json, options: Options) -> None:
+    if not options.tools:
+        return
+    body["tools"] = [encode_tool(tool) for tool in options.tools]
+    choice = options.tool_choice
+    if choice != "auto":
+        said = encode_tool_choice(choice, options.tools)
+        body["tool_choice"] = said if isinstance(said, str) else {"type": "function", "name": choice}
+    if options.parallel_tool_calls is not None:
+        body["parallel_tool_calls"] = options.parallel_tool_calls
+
+
+def encode_tool(tool: Tool) -> Json:
+    """A tool as it stands in the request.
+
+    `strict` is always said: without it this API makes a schema strict, and so every parameter
+    required.
+    """
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": bool(tool.strict),
+    }
+
+
+def _text_format(response_format: object) -> Json:
+    from lmclient.core.structured import schema_name, strict_schema
+
+    return {
+        "type": "json_schema",
+        "name": schema_name(response_format),
+        "schema": strict_schema(response_format),
+        "strict": True,
+    }
