@@ -13,6 +13,8 @@ from lmclient.cli.commands import MOUNTED, Commands
 from lmclient.cli.debug import Debug
 from lmclient.cli.models import models
 from lmclient.cli.profiles import app as profiles
+from lmclient.cli.prompt import app as prompt
+from lmclient.cli.tokens import tokens
 
 app = typer.Typer(
     cls=Commands,
@@ -42,7 +44,9 @@ def lmclient(
 
 app.command()(chat)
 app.command()(models)
+app.command()(tokens)
 app.add_typer(profiles, name="profiles")
+app.add_typer(prompt, name="prompt")
 for name, (_, summary) in MOUNTED.items():
     app.add_typer(typer.Typer(), name=name, help=summary)
 

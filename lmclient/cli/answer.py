@@ -37,7 +37,6 @@ class AnswerPrinter:
 
     def __init__(self) -> None:
         self._terminal = sys.stdout.isatty()
-        self._dim = self._terminal and not os.environ.get("NO_COLOR")
         self._text = SafeText()
         self._reasoning = SafeText()
         self._reasons = False
@@ -47,7 +46,7 @@ class AnswerPrinter:
         """Prints what arrived."""
         if chunk.reasoning and self._terminal:
             self._reasons = True
-            self._write(self._reasoning.feed(chunk.reasoning), dim=self._dim)
+            self._write(self._reasoning.feed(chunk.reasoning), dim=True)
         if chunk.text:
             self._end_reasoning()
             self._write(self._text.feed(chunk.text))
@@ -64,13 +63,18 @@ class AnswerPrinter:
     def _end_reasoning(self) -> None:
         if self._reasons:
             self._reasons = False
-            self._write(self._reasoning.finish(), dim=self._dim)
+            self._write(self._reasoning.finish(), dim=True)
             self._write("\n" if self._at_line_start else "\n\n")
 
     def _write(self, text: str, dim: bool = False) -> None:
         if text:
             self._at_line_start = text.endswith("\n")
-            typer.echo(typer.style(text, dim=True) if dim else text, nl=False)
+            typer.echo(_dimmed(text) if dim else text, nl=False)
+
+
+def _dimmed(text: str) -> str:
+    # https://no-color.org: any value but the empty one
+    return text if os.environ.get("NO_COLOR") else typer.style(text, dim=True)
 
 
 def print_json(completion: Completion) -> None:
@@ -82,7 +86,7 @@ def print_json(completion: Completion) -> None:
 def print_summary(completion: Completion) -> None:
     """Prints tokens, seconds and cost in one line on stderr, where a person sees it beside the answer."""
     if sys.stdout.isatty() and sys.stderr.isatty():
-        typer.echo(typer.style(summary(completion), dim=not os.environ.get("NO_COLOR")), err=True)
+        typer.echo(_dimmed(summary(completion)), err=True)
 
 
 def summary(completion: Completion) -> str:

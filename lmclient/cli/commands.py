@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from lmclient.cli.debug import is_debugging
-from lmclient.cli.terminal import one_line
+from lmclient.cli.terminal import one_line, safe
 from lmclient.errors import LMClientError
 
 MOUNTED = {
@@ -40,7 +40,7 @@ class Commands(TyperGroup):
             message = str(error)
             problem: Exception = error
         except Exception as error:  # the outermost boundary: nobody else would report it
-            message = f"{type(error).__name__}: {error} (unexpected; --debug shows where)"
+            message = _without_keys(f"{type(error).__name__}: {error} (unexpected; --debug shows where)")
             problem = error
         report(message, problem if is_debugging(ctx) else None)
         raise typer.Exit(1)
@@ -49,21 +49,22 @@ class Commands(TyperGroup):
 def report(message: str, error: BaseException | None = None) -> None:
     """Prints an error message in one line on stderr, after the traceback of `error`."""
     if error is not None:
-        typer.echo(_without_keys("".join(traceback.format_exception(error))), err=True, nl=False)
+        typer.echo(safe(_without_keys("".join(traceback.format_exception(error)))), err=True, nl=False)
     typer.echo(f"Error: {one_line(message)}", err=True)
 
 
 def _without_keys(text: str) -> str:
-    """The text without the keys of any profile: foreign exceptions in a traceback may show one."""
+    """The text without the keys of any profile: the message of a foreign exception may show one."""
     from lmclient.profiles.directory import Profiles
     from lmclient.providers.redaction import redact, secrets_of
     from lmclient.settings import Settings
 
     try:
         profiles = Profiles(Settings())
-    except LMClientError:
-        return text  # without settings no profile was read
-    for name in profiles.files:
+        names = list(profiles.files)
+    except (LMClientError, OSError):
+        return text  # then no profile was read before, either
+    for name in names:
         try:
             text = redact(text, secrets_of(profiles.load(name)))
         except LMClientError:

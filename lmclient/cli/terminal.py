@@ -42,6 +42,11 @@ class SafeText:
         return _CONTROL_CHARACTER.sub("", held)
 
 
+def safe(text: str) -> str:
+    """The whole text as it may be shown, its lines kept."""
+    return _CONTROL_CHARACTER.sub("", _SEQUENCE.sub("", text))
+
+
 def one_line(text: str) -> str:
     """The text safe for a terminal and in one line."""
-    return " ".join(_CONTROL_CHARACTER.sub("", _SEQUENCE.sub("", text)).split())
+    return " ".join(safe(text).split())
