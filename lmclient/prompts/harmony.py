@@ -93,13 +93,13 @@ class HarmonyParser:
         return buffer
 
     def _read_header(self, buffer: str) -> str | None:
-        at = buffer.find(_BODY)
-        if at < 0 and len(buffer) <= _HEADER_LIMIT + len(_BODY):
+        at = buffer.find(_BODY, 0, _HEADER_LIMIT + len(_BODY))
+        if at < 0 and len(buffer) < _HEADER_LIMIT + len(_BODY):
             return None
         self._in_header = False
-        if not 0 <= at <= _HEADER_LIMIT:
+        if at < 0:
             self._open_body("")
-            return buffer
+            return buffer.removeprefix("<|start|>")
         self._open_body(buffer[:at])
         return buffer[at + len(_BODY) :]
 

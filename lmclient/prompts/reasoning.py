@@ -70,7 +70,9 @@ class TagParser:
         piece = self._cutter.feed(piece)
         if self._fresh or self._held or self._first in piece:
             return self._split(piece)
-        piece = self._channel.add(piece)
+        channel = self._channel
+        if channel.gap or piece[-1:].isspace():
+            piece = channel.add(piece)
         return Chunk("", piece) if self._inside else Chunk(piece)
 
     def finish(self) -> Chunk:
@@ -122,30 +124,34 @@ class TagParser:
 
 
 class TrimmedText:
-    """Text that arrives in pieces, without the whitespace around the whole."""
+    """Text that arrives in pieces, without the whitespace around the whole.
+
+    `gap` is whitespace that waits for more text. Once text has come (`started`) and while there is
+    no gap, a piece that does not end in whitespace needs no `add`.
+    """
 
     def __init__(self) -> None:
-        self._started = False
-        self._gap = ""
+        self.started = False
+        self.gap = ""
 
     def add(self, piece: str) -> str:
         """`piece` without the whitespace that may turn out to stand at the beginning or the end."""
-        if not self._started:
+        if not self.started:
             piece = piece.lstrip()
         kept = piece.rstrip()
         if not kept:
-            if self._started:
-                self._gap += piece
+            if self.started:
+                self.gap += piece
             return ""
-        self._started = True
-        shown = self._gap + kept
-        self._gap = piece[len(kept) :]
+        self.started = True
+        shown = self.gap + kept
+        self.gap = piece[len(kept) :]
         return shown
 
     def separate(self) -> None:
         """Sets off what follows from what there is, as a new block."""
-        if self._started:
-            self._gap = BLOCK_SEPARATOR
+        if self.started:
+            self.gap = BLOCK_SEPARATOR
 
 
 def tag_splitter(tag: str) -> TagParser:

@@ -6,6 +6,7 @@ conversations without tools.
 
 from __future__ import annotations
 
+from lmclient.errors import BadRequestError
 from lmclient.prompts.format import Options, Said
 
 
@@ -86,7 +87,9 @@ def qwen35_history(text: str, reasoning: str) -> tuple[str, str]:
 
 def qwen35(said: list[Said], options: Options) -> str:
     """Qwen 3.5: every text is trimmed, and the prompt opens the reasoning."""
-    last_question = _last_question(said, len(said))
+    last_question = _last_question(said, -1)
+    if last_question < 0:
+        raise BadRequestError("Prompt format 'qwen3.5' needs a user turn; add one.")
     parts = []
     for number, turn in enumerate(said):
         # What `qwen35_history` leaves of an answer stays as it is.
