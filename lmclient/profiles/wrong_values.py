@@ -81,9 +81,9 @@ def _expected(kind: str, context: dict[str, Any], message: str) -> str:
 
 
 def _shown(value: object, kind: str) -> str:
-    """A number as it is; anything else by its type, for it may hold a secret."""
+    """A number as it is, unless it stands for a text; anything else by its type: it may be a secret."""
     if isinstance(value, bool | int | float):
-        return repr(value)
+        return "a number" if kind == "string_type" else repr(value)
     if value is None:
         return "nothing"
     if isinstance(value, str):

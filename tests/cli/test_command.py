@@ -91,3 +91,11 @@ def test_a_key_in_a_foreign_exception_never_shows(run, fault, key, monkeypatch):
         done = run("chat", "-p", "ok", "Hi", "--json", flag)
         assert "sent ***" in done.stderr
         assert key not in done.output
+
+
+def test_a_key_written_as_a_number_never_shows(run, home):
+    (home / "profiles" / "odd.toml").write_text('provider = "openai-chat"\napi_key = 9876543210')
+    for arguments in (("profiles", "check"), ("profiles", "list"), ("chat", "-p", "odd", "Hi", "--debug")):
+        done = run(*arguments)
+        assert "api_key: expected text" in done.output
+        assert "9876543210" not in done.output
