@@ -49,9 +49,8 @@ def names() -> list[str]:
 
 def _known() -> dict[str, PromptFormat]:
     if not _formats:
-        _formats.update({format.name: format for format in FORMATS})
-        for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
-            _formats[entry.name] = _loaded(entry)
+        added = {entry.name: _loaded(entry) for entry in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+        _formats.update({format.name: format for format in FORMATS} | added)
     return _formats
 
 

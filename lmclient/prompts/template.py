@@ -36,7 +36,7 @@ _REASONING = (
 )
 _HARMONY = ("<|channel|>", "<|message|>", "analysis")
 _HARMONY_STOP = ("<|return|>", "<|call|>")
-_TOKEN_SHAPES = (r"<\|[^\s<>|]{1,40}\|>", r"<｜[^<>｜]{1,40}｜>")
+_TOKEN_SHAPES = (r"<\|[^\s<>|]{1,40}\|?>", r"<[^\s<>|]{1,40}\|>", r"<｜[^<>｜]{1,40}｜>")
 """Control tokens of almost every model have these shapes; a text may forge more than the template uses."""
 
 
