@@ -9,10 +9,15 @@ format.parse(raw).reasoning
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lmclient.prompts.format import Options, PromptFormat, Said
 from lmclient.prompts.reasoning import AnswerParser, tag_splitter
 from lmclient.prompts.registry import get, names, register_prompt_format
 from lmclient.prompts.stops import StopCutter
+
+if TYPE_CHECKING:
+    from lmclient.prompts.template import from_template
 
 __all__ = [
     "AnswerParser",
@@ -29,6 +34,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    # jinja2 is loaded only where a template is used.
     if name == "from_template":
         from lmclient.prompts.template import from_template
 
