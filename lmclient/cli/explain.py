@@ -25,7 +25,10 @@ def explain(
     prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What would be asked.")] = _DEFAULT_PROMPT,
     debug: Debug = False,
 ) -> None:
-    """Show what a call would send and cost, without sending it; no secret is shown."""
+    """Show what a call would send and cost.
+
+    Nothing is sent, and no secret is shown.
+    """
     import asyncio
 
     from lmclient.cli.hidden import find

@@ -19,7 +19,7 @@ def models(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Print the names of the models that the server behind a profile offers."""
+    """Print the names of the models that a server offers."""
     import asyncio
 
     names = asyncio.run(_names(target))

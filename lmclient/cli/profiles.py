@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from lmclient.profiles.reading import ProfileFile
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What stands behind the names of models.")
-app.command()(explain)
 
 _COLUMNS = ("PROFILE", "PROVIDER", "MODEL", "URL", "CATEGORIES", "USABLE", "FILE")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -29,7 +28,10 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 @app.command("list")
 def list_profiles(debug: Debug = False) -> None:
-    """Print every profile: on a terminal as a table, else with tabs between the columns."""
+    """Print every profile, and whether it can be used.
+
+    In a pipe there are tabs between the columns.
+    """
     profiles = _profiles()
     try:
         categories = profiles.categories()
@@ -51,7 +53,10 @@ def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A profile or a category.")],
     debug: Debug = False,
 ) -> None:
-    """Print all keys of a profile as TOML, those that are not set as comments; no secret is shown."""
+    """Print all keys of a profile as TOML.
+
+    Those that are not set are comments; no secret is shown.
+    """
     from lmclient.cli.hidden import find, hidden
     from lmclient.profiles.secrets import public_url
     from lmclient.providers.redaction import redact, secrets_of
@@ -62,9 +67,15 @@ def show(
     typer.echo(redact("\n".join(lines), secrets_of(profile)))
 
 
+app.command()(explain)
+
+
 @app.command()
 def check(debug: Debug = False) -> None:
-    """Print every problem of every profile and category; the status is 1 if there is one."""
+    """Print what is wrong with any profile.
+
+    The status is 1 if anything is.
+    """
     from lmclient import prompts
     from lmclient.profiles import checking
     from lmclient.providers.registry import provider_names

@@ -28,9 +28,10 @@ def render(
     system: Annotated[str | None, typer.Option("-s", "--system", help="How the model should act.")] = None,
     debug: Debug = False,
 ) -> None:
-    """Print the exact prompt of a profile, and on stderr its token count.
+    """Print the exact prompt of a profile.
 
-    On a terminal the special tokens are marked; in a pipe the prompt is as it would be sent.
+    On a terminal the special tokens are marked; in a pipe the prompt is as it would be sent. Its
+    token count goes to stderr.
     """
     from lmclient.cli.counting import offline_tokenizer
     from lmclient.cli.hidden import find

@@ -24,9 +24,9 @@ def tokens(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Count the tokens of a text, of files or of stdin, without asking any server.
+    """Count the tokens of a text, of files or of stdin.
 
-    Without a profile the encoding is o200k_base.
+    No server is asked. Without a profile the encoding is o200k_base.
     """
     tokenizer = _tokenizer(profile)
     if text is not None:
