@@ -68,6 +68,8 @@ def check(exchange, size):
     usage = decoder.answer.usage
     assert (usage and {name: getattr(usage, name) for name in USAGE}) == expected["usage"]
     assert (decoder.answer.model or None) == expected["model"]
+    if "chunks" in expected:
+        assert sum(bool(chunk.text or chunk.reasoning) for chunk in chunks) == expected["chunks"]
     if expected["error"] is None:
         assert "".join(chunk.text for chunk in chunks) == completion.text
         assert "".join(chunk.reasoning for chunk in chunks) == completion.reasoning
