@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import ctypes
+import functools
+import os
 import ssl
 import urllib.request
 import weakref
@@ -66,6 +69,7 @@ class _Session:
         )
         opened = cls(session, options)
         await anext(opened._keeper)
+        _keep_through_forks(opened)
         return opened
 
     @property
@@ -121,6 +125,30 @@ class _Session:
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect, ceil_threshold=1e9)
             self._timeouts[connect] = timeout
         return timeout
+
+
+_open_sessions: weakref.WeakSet[_Session] = weakref.WeakSet()
+
+
+def _keep_through_forks(session: _Session) -> None:
+    """Sees to it that a forked child never finalizes the session, not even when it exits.
+
+    The child shares the parent's epoll descriptor: closing the session's sockets there would take
+    them out of the parent's event loop, which would then wait for ever.
+    """
+    _open_sessions.add(session)
+    _watch_forks()
+
+
+@functools.cache  # once per process
+def _watch_forks() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_make_sessions_immortal)
+
+
+def _make_sessions_immortal() -> None:
+    for session in _open_sessions:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
 
 
 class _Response:

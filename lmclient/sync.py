@@ -1,0 +1,203 @@
+"""Client: the calls of AsyncClient for code without an event loop of its own."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar, Unpack
+
+import anyio
+from anyio.from_thread import BlockingPortal
+
+from lmclient.client import AsyncClient, CallOptions
+from lmclient.core.completion import Chunk, Completion
+from lmclient.core.conversation import ConversationLike
+from lmclient.core.http import HttpRequest
+from lmclient.core.stream import AsyncCompletionStream
+from lmclient.errors import LMClientError
+from lmclient.interceptors.base import Interceptor
+from lmclient.profiles.directory import Target
+from lmclient.profiles.model import ModelProfile
+from lmclient.settings import Settings
+from lmclient.transports.base import Transport
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Client:
+    """Calls language models by category, from any thread, also inside a running event loop.
+
+    All calls run on one background event loop, which starts with the first call and ends with
+    `close()`. After a fork the child starts one of its own. See `AsyncClient` for the arguments.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        interceptors: Sequence[Interceptor] | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        self._client = AsyncClient(settings, interceptors=interceptors, transport=transport)
+        self._background = _BackgroundLoop()
+        self._finalizer = weakref.finalize(self, self._background.close, self._client.aclose)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the client."""
+        return self._client.settings
+
+    def complete(
+        self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]
+    ) -> Completion:
+        """The whole answer of the model behind `target`. Raises what `AsyncClient.complete` raises."""
+        return self._background.run(self._client.complete, target, conversation, **options)
+
+    def stream(
+        self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]
+    ) -> CompletionStream:
+        """The answer as a stream of chunks, to be used in a `with` block."""
+        return CompletionStream(self._client.stream(target, conversation, **options), self._background)
+
+    def profile(self, target: Target) -> ModelProfile:
+        """The profile behind `target`. Raises `ConfigurationError` if there is none."""
+        return self._client.profile(target)
+
+    def models(self, target: Target, *, refresh: bool = False) -> list[str]:
+        """The names of the models that the server behind `target` offers, asked for once."""
+        return self._background.run(self._client.models, target, refresh=refresh)
+
+    def supports_tools(self, target: Target) -> bool:
+        """Whether the model behind `target` can call tools, as far as is known without asking it."""
+        return self._client.supports_tools(target)
+
+    def preview(
+        self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]
+    ) -> HttpRequest:
+        """The HTTP request that `complete` would send, without sending it."""
+        return self._client.preview(target, conversation, **options)
+
+    def close(self) -> None:
+        """Cancels what still runs and releases the connections. Closing again is fine."""
+        self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class CompletionStream:
+    """The chunks of one answer, and afterwards its `completion`; see `AsyncCompletionStream`."""
+
+    def __init__(self, stream: AsyncCompletionStream, background: _BackgroundLoop) -> None:
+        self._stream = stream
+        self._background = background
+        self._ready: deque[Chunk] = deque()
+
+    @property
+    def completion(self) -> Completion:
+        """The whole answer. Raises `LMClientError` while the stream still runs."""
+        return self._stream.completion
+
+    def __enter__(self) -> Self:
+        self._background.run(self._stream.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self
+
+    def __next__(self) -> Chunk:
+        if not self._ready:  # one hop to the background loop fetches all that has arrived
+            self._ready.extend(self._background.run(self._stream.next_batch))
+            if not self._ready:
+                raise StopIteration
+        return self._ready.popleft()
+
+    def close(self) -> None:
+        """Leaves the stream: closes its connection if it has not ended."""
+        self._ready.clear()
+        if self._background.running:
+            self._background.run(self._stream.aclose)
+
+
+class _BackgroundLoop:
+    """An event loop in a thread of its own, for one client in one process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._portal: BlockingPortal | None = None
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    @property
+    def running(self) -> bool:
+        return self._portal is not None and self._pid == os.getpid()
+
+    def run(self, function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of the coroutine function, run on the loop. An interrupt cancels it there."""
+        portal = self._portal
+        if portal is None or self._pid != os.getpid():
+            portal = self._start()
+        try:
+            future = portal.start_task_soon(partial(function, *args, **kwargs))
+        except RuntimeError as error:
+            raise LMClientError(f"The client cannot be called from here: {error}.") from error
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise LMClientError("The client was closed during the call.") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self, release: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Awaits `release` on the loop, cancels what still runs there, and ends its thread."""
+        self._closed = True
+        portal, thread = self._portal, self._thread
+        if portal is None or thread is None or self._pid != os.getpid():
+            return
+        self._portal = None
+        if thread is threading.current_thread():  # collected as garbage there: ends with the process
+            return
+        portal.call(release)
+        portal.call(portal.stop, True)
+        thread.join()
+
+    def _start(self) -> BlockingPortal:
+        if self._pid != os.getpid():
+            self._pid, self._portal = os.getpid(), None
+            self._lock = threading.Lock()  # another thread of the parent may have held it
+        with self._lock:
+            if self._closed:
+                raise LMClientError("The client is closed; make a new one.")
+            if self._portal is None:
+                started: concurrent.futures.Future[BlockingPortal] = concurrent.futures.Future()
+                self._thread = threading.Thread(
+                    target=anyio.run, args=(_serve, started), name="lmclient", daemon=True
+                )
+                self._thread.start()
+                self._portal = started.result()
+            return self._portal
+
+
+async def _serve(started: concurrent.futures.Future[BlockingPortal]) -> None:
+    async with BlockingPortal() as portal:
+        started.set_result(portal)
+        await portal.sleep_until_stopped()
