@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+import io
 import subprocess
 import sys
 
 import pytest
+
+from lmclient.cli import main
 
 LIST_MODULES = """
 import sys
@@ -28,6 +31,17 @@ def test_help_loads_nothing_heavy():
 
 def test_the_version_is_that_of_the_package(run):
     assert run("--version").stdout == f"lmclient {importlib.metadata.version('lmclient')}\n"
+
+
+def test_what_a_terminal_cannot_show_does_not_end_the_answer(fault, monkeypatch):
+    fault("split_utf8")
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="iso-8859-1"))
+    monkeypatch.setattr(sys, "argv", ["lmclient", "chat", "-p", "split_utf8", "Hi"])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    assert b"?" in shown.getvalue()
 
 
 @pytest.mark.parametrize(
