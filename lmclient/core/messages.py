@@ -88,11 +88,14 @@ def from_message(message: object, position: int) -> Turn:
         raise BadRequestError(f"{where} has no role; expected one of system, user, assistant, tool.")
     role: str = "system" if message["role"] == "developer" else message["role"]
     reasoning = message.get("reasoning_content") or message.get("reasoning")
+    calls = message.get("tool_calls") or ()
+    if not isinstance(calls, Sequence):
+        raise BadRequestError(f"{where}: tool_calls is {calls!r:.60}; a list is expected.")
     return Turn(
         role,
         _content(message.get("content"), where),
         reasoning=reasoning if isinstance(reasoning, str) else "",
-        tool_calls=tuple(_call(call, where) for call in message.get("tool_calls") or ()),
+        tool_calls=tuple(_call(call, where) for call in calls),
         tool_call_id=message.get("tool_call_id"),
         name=message.get("name"),
     )
@@ -109,7 +112,6 @@ def _content(value: object, where: str) -> str | list[Part]:
 
 
 def _part(part: Any, where: str) -> Part:
-    rest: dict[str, Any]
     if isinstance(part, TextPart | ImagePart | FilePart):
         return part
     if isinstance(part, str):
@@ -119,21 +121,26 @@ def _part(part: Any, where: str) -> Part:
             return TextPart(text)
         case {"type": "image_url", "image_url": {"url": str(url), **rest}}:
             data, media_type = _decoded(url, where)
-            detail = rest.get("detail")
+            detail = _str(rest, "detail")
             if data is None:
                 return ImagePart(url=url, detail=detail)
             return ImagePart(data=data, media_type=media_type or "image/png", detail=detail)
         case {"type": "file", "file": {"file_id": str(file_id), **rest}}:
-            return FilePart(file_id=file_id, filename=rest.get("filename"))
+            return FilePart(file_id=file_id, filename=_str(rest, "filename"))
         case {"type": "file", "file": {"file_data": str(url), **rest}}:
             data, media_type = _decoded(url, where)
             if data is None:
-                return FilePart(url=url, filename=rest.get("filename"))
+                return FilePart(url=url, filename=_str(rest, "filename"))
             return FilePart(
-                data=data, media_type=media_type or "application/pdf", filename=rest.get("filename")
+                data=data, media_type=media_type or "application/pdf", filename=_str(rest, "filename")
             )
         case _:
             raise BadRequestError(f"{where}: the part {part!r:.60} is neither text, image_url nor file.")
+
+
+def _str(fields: Mapping[Any, object], name: str) -> str | None:
+    value = fields.get(name)
+    return value if isinstance(value, str) else None
 
 
 def _decoded(url: str, where: str) -> tuple[bytes | None, str]:
@@ -151,8 +158,10 @@ def _call(call: object, where: str) -> ToolCall:
         case ToolCall():
             return call
         case {"id": str(id), "function": {"name": str(name), **rest}}:
-            raw = rest.get("arguments")
-            return tool_call(id, name, raw if isinstance(raw, str) else "")
+            given = rest.get("arguments")
+            if isinstance(given, Mapping):  # some servers and applications do not encode them
+                given = msgspec.json.encode(given).decode()
+            return tool_call(id, name, given if isinstance(given, str) else "")
         case _:
             raise BadRequestError(f"{where}: the tool call {call!r:.60} lacks an id or a function name.")
 
