@@ -182,7 +182,7 @@ class Conversation(msgspec.Struct):
             conversation = cls.create(value)
         elif isinstance(value, Conversation):
             conversation = value
-        elif isinstance(value, Sequence):
+        elif isinstance(value, Iterable):
             conversation = cls.from_messages(value)
         else:
             raise BadRequestError(

@@ -13,14 +13,32 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
 
 Json = dict[str, Any]
 _MAX_PROBLEMS = 5
 
 
 class Misfit(ValueError):
-    """A JSON text is not a value of a type; the message is one line of paths and expectations."""
+    """A JSON text is not a value of a type: `problems` are pairs of a path and what is wrong there."""
+
+    def __init__(self, *problems: tuple[str, str]) -> None:
+        super().__init__(*problems)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return self.below("")
+
+    def below(self, parent: str) -> str:
+        """The problems in one line, for a value that stands at the path `parent`."""
+        lines = []
+        for path, problem in self.problems[:_MAX_PROBLEMS]:
+            place = f"{parent}.{path}" if parent and path else parent or path
+            lines.append(f"{place}: {problem}" if place else problem)
+        if len(self.problems) > _MAX_PROBLEMS:
+            lines.append(f"and {len(self.problems) - _MAX_PROBLEMS} more")
+        return _one_line("; ".join(lines))
 
 
 def type_schema(type_: Any) -> Json:
@@ -33,7 +51,7 @@ def type_schema(type_: Any) -> Json:
             return msgspec.json.schema(type_)
         return adapter.json_schema()
     except (TypeError, PydanticUserError) as error:
-        raise TypeError(f"{type_name(type_)} is no type that JSON can carry: {_one_line(error)}") from error
+        raise _no_schema(type_, error) from error
 
 
 def validate_json(type_: Any, text: str) -> Any:
@@ -51,7 +69,8 @@ def validate_json(type_: Any, text: str) -> Any:
     except msgspec.DecodeError as error:
         raise Misfit(_msgspec_problem(error)) from error
     except ValidationError as error:
-        raise Misfit(_pydantic_problems(error)) from error
+        found = error.errors(include_url=False, include_context=False)
+        raise Misfit(*map(_pydantic_problem, found)) from error
 
 
 def type_name(type_: Any) -> str:
@@ -82,28 +101,26 @@ def _new_adapter(type_: Any) -> TypeAdapter[Any] | None:
     except PydanticUserError as error:
         if error.code == "typed-dict-version":
             return None
-        raise TypeError(f"{type_name(type_)} is no type that JSON can carry: {_one_line(error)}") from error
+        raise _no_schema(type_, error) from error
+
+
+def _no_schema(type_: Any, error: Exception) -> TypeError:
+    why = _one_line(error).partition(" For further information")[0]
+    return TypeError(f"{type_name(type_)} is no type that JSON can carry: {why}")
 
 
 _cached_adapter = functools.lru_cache(maxsize=256)(_new_adapter)
 
 
-def _msgspec_problem(error: msgspec.DecodeError) -> str:
+def _msgspec_problem(error: msgspec.DecodeError) -> tuple[str, str]:
     expectation, _, path = str(error).partition(" - at `$")
-    path = path.rstrip("`").removeprefix(".")
-    return f"{path}: {expectation}" if path else expectation
+    return path.rstrip("`").removeprefix("."), expectation
 
 
-def _pydantic_problems(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_context=False)
-    problems = []
-    for one in found[:_MAX_PROBLEMS]:
-        path = ".".join(str(step) for step in one["loc"])
-        given = "" if one["type"] in ("missing", "json_invalid") else f" (got {one['input']!r:.60})"
-        problems.append(f"{path}: {one['msg']}{given}" if path else f"{one['msg']}{given}")
-    if len(found) > _MAX_PROBLEMS:
-        problems.append(f"and {len(found) - _MAX_PROBLEMS} more")
-    return _one_line("; ".join(problems))
+def _pydantic_problem(error: ErrorDetails) -> tuple[str, str]:
+    path = ".".join(str(step) for step in error["loc"])
+    given = "" if error["type"] in ("missing", "json_invalid") else f" (got {error['input']!r:.60})"
+    return path, f"{error['msg']}{given}"
 
 
 def _one_line(value: object) -> str:

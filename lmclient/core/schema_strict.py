@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-Json = dict[str, Any]
+from lmclient.core.schema import Json, Misfit, type_schema, validate_json
 
 STRUCTURE_KEYWORDS = frozenset(
     {"type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const"}
@@ -62,9 +62,19 @@ def to_strict(schema: Json, keywords: frozenset[str] = STRICT_KEYWORDS) -> Json:
     return _Strict(schema, keywords).convert(schema, ())
 
 
-def without_nulls(value: Any, schema: Json) -> Any:
-    """The value without the nulls that strict rules put where its type has a property left out."""
-    return _without_nulls(value, schema, schema)
+def read_strict(type_: Any, text: str) -> Any:
+    """The JSON text as a value of a type, also with null where the type has a property left out.
+
+    Raises `Misfit`.
+    """
+    try:
+        return validate_json(type_, text)
+    except Misfit:
+        value, schema = json.loads(text), type_schema(type_)
+        pruned = _without_nulls(value, schema, schema)
+        if pruned == value:
+            raise
+        return validate_json(type_, json.dumps(pruned))
 
 
 def resolve(schema: Any, root: Json) -> Any:

@@ -17,14 +17,14 @@ import msgspec
 
 from lmclient.core.completion import Completion, FinishReason
 from lmclient.core.conversation import Conversation, Role, TextPart, Turn
-from lmclient.core.schema import Json, Misfit, type_name, type_schema, validate_json
+from lmclient.core.schema import Json, Misfit, type_name, type_schema
 from lmclient.core.schema_strict import (
     STRICT_KEYWORDS,
     can_be_strict,
     is_object,
     object_schema,
+    read_strict,
     to_strict,
-    without_nulls,
 )
 from lmclient.errors import ProtocolError
 
@@ -182,27 +182,15 @@ def _json_values(text: str, whole: bool) -> Iterator[str]:
 def _read(text: str, type_: Any) -> Any:
     """The JSON text, or what is wrapped in it, as a value of the type. Raises `Misfit`."""
     value = json.loads(text)
-    schema = type_schema(type_)
-    if is_object(schema) or not (isinstance(value, dict) and value.keys() == {"value"}):
-        return _fitted(value, text, type_, schema)
-    inner = value["value"]
+    if not (isinstance(value, dict) and value.keys() == {"value"}) or is_object(type_schema(type_)):
+        return read_strict(type_, text)
     try:
-        return _fitted(inner, json.dumps(inner), type_, schema)
+        return read_strict(type_, json.dumps(value["value"]))
     except Misfit as misfit:
         try:  # sent to a provider that needs no wrapping, the type may have a `value` of its own
-            return _fitted(value, text, type_, schema)
+            return read_strict(type_, text)
         except Misfit:
             raise misfit from None
-
-
-def _fitted(value: Any, text: str, type_: Any, schema: Json) -> Any:
-    try:
-        return validate_json(type_, text)
-    except Misfit:
-        pruned = without_nulls(value, schema)
-        if pruned == value:
-            raise
-        return validate_json(type_, json.dumps(pruned))
 
 
 def _refusal(completion: Completion, name: str, misfits: Mapping[str, Misfit]) -> ProtocolError:
