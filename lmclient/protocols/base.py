@@ -170,6 +170,9 @@ class SSEDecoder(Decoder):
 
     def _sniff(self, data: bytes) -> bytes:
         """Decides between JSON and events; returns the bytes held back so far."""
+        if self._body is None and data.startswith(b"{"):
+            self._sniffed, self._body = True, []
+            return data
         data = b"".join((*(self._body or ()), data))
         start = data.removeprefix(b"\xef\xbb\xbf").lstrip()
         if _EVENT_STREAM.match(start):
@@ -213,9 +216,9 @@ def as_dict(value: object) -> dict[str, Any]:
 
 def as_int(value: object) -> int:
     """The value if it is a whole number that is not negative, else 0."""
-    if isinstance(value, float) and value.is_integer():
+    if type(value) is float and value.is_integer():
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return value if type(value) is int and value > 0 else 0
 
 
 def as_str(value: object) -> str:

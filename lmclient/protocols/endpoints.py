@@ -7,6 +7,7 @@ the endpoint is accepted. A query in the URL is kept, and the profile's `extra_q
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -32,20 +33,29 @@ class HasPrefix(Protocol):
 def endpoint_url(profile: ModelProfile, protocol: HasPrefix, dialect: Dialect, endpoint: str) -> str:
     """The URL of an endpoint such as "/chat/completions". Raises `ProfileError` for an unusable URL."""
     base = profile.url or dialect.url
-    scheme, host, path, query, _ = urlsplit(base)
-    if scheme not in ("http", "https") or not host:
+    url = _joined(base, protocol.prefix, protocol.endpoints, endpoint)
+    if url is None:
         raise ProfileError(
             f"Profile {profile.name!r}: url is {base!r}; expected one that starts with http:// or https://.",
             key="url",
             expected="a URL with http:// or https://",
         )
-    path = path.rstrip("/")
-    for known in protocol.endpoints:
-        path = path.removesuffix(known)
-    path = (path or protocol.prefix).rstrip("/") + endpoint
     if profile.extra_query:
-        query = urlencode([*parse_qsl(query, keep_blank_values=True), *profile.extra_query.items()])
-    return urlunsplit((scheme, host, path, query, ""))
+        parts = urlsplit(url)
+        query = urlencode([*parse_qsl(parts.query, keep_blank_values=True), *profile.extra_query.items()])
+        url = urlunsplit(parts._replace(query=query))
+    return url
+
+
+@lru_cache(maxsize=256)
+def _joined(base: str, prefix: str, endpoints: tuple[str, ...], endpoint: str) -> str | None:
+    scheme, host, path, query, _ = urlsplit(base)
+    if scheme not in ("http", "https") or not host:
+        return None
+    path = path.rstrip("/")
+    for known in endpoints:
+        path = path.removesuffix(known)
+    return urlunsplit((scheme, host, (path or prefix).rstrip("/") + endpoint, query, ""))
 
 
 def request_headers(

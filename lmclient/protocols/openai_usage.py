@@ -48,4 +48,7 @@ def read_cost(usage: dict[str, Any]) -> Decimal | None:
 
 
 def _first(*values: object) -> int:
-    return next((as_int(value) for value in values if as_int(value)), 0)
+    for value in values:
+        if value and (count := as_int(value)):
+            return count
+    return 0
