@@ -133,10 +133,12 @@ def generation_config(request: CompletionRequest) -> Json:
         "thinkingConfig": thinking_config(profile, options.reasoning_effort or profile.reasoning_effort),
     }
     if options.response_format is not None:
+        from lmclient.core.schema_strict import object_schema
         from lmclient.core.structured import json_schema
 
         config["responseMimeType"] = "application/json"
-        config["responseJsonSchema"] = json_schema(options.response_format)
+        if options.response_format != {"type": "json_object"}:
+            config["responseJsonSchema"] = object_schema(json_schema(options.response_format))
     return {name: value for name, value in config.items() if value is not None}
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lmclient.core.conversation import Role, Turn
+from lmclient.core.conversation import Conversation, Role, Turn
 from lmclient.core.http import HttpRequest
 from lmclient.core.request import CompletionRequest, Options
 from lmclient.core.tools import Tool
@@ -70,7 +70,8 @@ def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
     """The JSON body of a call. Raises `UnsupportedOptionError` for `stop` and `seed`."""
     profile, options = request.profile, request.options
     _refuse(options)
-    instructions, turns = _split_instructions(request.conversation.turns)
+    conversation = _asked_in_words(request.conversation, options.response_format, dialect)
+    instructions, turns = _split_instructions(conversation.turns)
     body: Json = {"model": profile.model, "input": encode_input(turns)}
     if instructions:
         body["instructions"] = instructions
@@ -86,7 +87,7 @@ def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
         body["reasoning"] = {**body.get("reasoning", {}), "summary": profile.reasoning_summary}
     _add_tools(body, options)
     if options.response_format is not None:
-        body["text"] = {"format": _text_format(options.response_format)}
+        body["text"] = {"format": _text_format(options.response_format, dialect)}
     return merge(merge(body, profile.extra_body), options.extra_body)
 
 
@@ -135,12 +136,18 @@ def encode_tool(tool: Tool) -> Json:
     }
 
 
-def _text_format(response_format: object) -> Json:
-    from lmclient.core.structured import schema_name, strict_schema
+def _text_format(response_format: object, dialect: Dialect) -> Json:
+    """The format as chat completions have it, one level flatter."""
+    from lmclient.core.structured import json_schema_format
 
-    return {
-        "type": "json_schema",
-        "name": schema_name(response_format),
-        "schema": strict_schema(response_format),
-        "strict": True,
-    }
+    chat = json_schema_format(response_format, dialect.json_schema)
+    return {"type": chat["type"], **chat.get("json_schema", {})}
+
+
+def _asked_in_words(conversation: Conversation, response_format: object, dialect: Dialect) -> Conversation:
+    """The conversation, with the schema in it where the server takes none."""
+    if response_format is None or dialect.json_schema:
+        return conversation
+    from lmclient.core.structured import with_instruction
+
+    return with_instruction(conversation, response_format)

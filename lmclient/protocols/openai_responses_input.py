@@ -81,7 +81,8 @@ def _assistant_items(turn: Turn) -> list[Json]:
         )
     items: list[Json] = []
     if turn.text or not turn.tool_calls:
-        items.append({"role": "assistant", "content": turn.text})
+        # The type may be left out, says OpenAI; llama.cpp then takes the item for none that it knows.
+        items.append({"type": "message", "role": "assistant", "content": turn.text})
     for call in turn.tool_calls:
         function = call_to_json(call)["function"]
         items.append({"type": "function_call", "call_id": call.id, **function})

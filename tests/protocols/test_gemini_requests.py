@@ -1,6 +1,7 @@
 """What is sent to Gemini."""
 
 import json
+from typing import TypedDict
 
 import pytest
 
@@ -170,6 +171,20 @@ def test_reasoning_summary_asks_for_thoughts(summary, expected):
 def test_effort_that_a_model_cannot_be_told_is_an_error():
     with pytest.raises(UnsupportedOptionError, match="'extreme'"):
         body(reasoning_effort="extreme")
+
+
+class City(TypedDict):
+    name: str
+
+
+def test_response_format_is_a_json_schema():
+    sent = config(response_format=City)
+    assert sent["responseMimeType"] == "application/json"
+    assert sent["responseJsonSchema"]["properties"]["name"]["type"] == "string"
+
+
+def test_json_without_a_schema():
+    assert config(response_format={"type": "json_object"}) == {"responseMimeType": "application/json"}
 
 
 def test_tools():

@@ -2,7 +2,9 @@
 
 import functools
 import json
+from typing import TypedDict
 
+import msgspec
 import pytest
 from openai.types.responses.response_create_params import (
     ResponseCreateParamsNonStreaming,
@@ -219,6 +221,45 @@ def test_reasoning_of_another_provider_stays_out():
     assert "hidden" not in json.dumps(body(answered()))
 
 
+def test_assistant_of_another_provider_is_a_message_that_names_its_type():
+    sent = body([Turn("user", "Hi"), Turn("assistant", "Hello"), Turn("user", "Go")])["input"]
+    assert sent[1] == {"type": "message", "role": "assistant", "content": "Hello"}
+
+
+class City(TypedDict):
+    name: str
+
+
+CITY = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+def test_response_format_is_a_strict_schema():
+    sent = body(response_format=City)["text"]["format"]
+    assert (sent["type"], sent["name"], sent["strict"]) == ("json_schema", "City", True)
+    assert {key: sent["schema"][key] for key in CITY} | {"properties": CITY["properties"]} == CITY
+
+
+def test_json_without_a_schema():
+    assert body(response_format={"type": "json_object"})["text"] == {"format": {"type": "json_object"}}
+
+
+def test_server_without_schemas_is_asked_in_words():
+    dialect = msgspec.structs.replace(OPENAI, json_schema=False)
+    request = CompletionRequest(
+        profile=ModelProfile(provider="openai-responses", model="m"),
+        conversation=Conversation.create("Capital?"),
+        options=Options(response_format=City),
+    )
+    sent = json.loads(OpenAIResponses().encode(request, dialect).body)
+    assert sent["text"] == {"format": {"type": "json_object"}}
+    assert "JSON schema" in sent["instructions"]
+
+
 def test_result_without_a_call_id_is_an_error():
     with pytest.raises(BadRequestError, match="tool_call_id"):
         body([Turn("user", "x"), Turn("tool", "y")])
@@ -259,6 +300,8 @@ COMBINATIONS = {
     "limits": {"max_tokens": 10, "temperature": 0.3, "top_p": 0.9},
     "reasoning": {"profile": {"reasoning_summary": "auto"}, "reasoning_effort": "low"},
     "tools": {"tools": [WEATHER, STRICT], "tool_choice": "weather", "parallel_tool_calls": True},
+    "format": {"response_format": City},
+    "json": {"response_format": {"type": "json_object"}},
     "required": {"tools": [WEATHER], "tool_choice": "required"},
     "round": {"conversation": answered(REASONING, CALL), "tools": [WEATHER]},
     "said-and-called": {"conversation": answered(REASONING, MESSAGE, CALL, text="Looking.")},
