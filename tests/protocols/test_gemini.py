@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from lmclient.core.completion import FinishReason
+from lmclient.core.completion import Completion, FinishReason
 from lmclient.core.conversation import Conversation, assistant_turn
 from lmclient.core.request import CompletionRequest
+from lmclient.core.usage import Usage
 from lmclient.errors import AuthenticationError, ProtocolError, RateLimitError, ServerError
 from lmclient.errors import StreamInterruptedError as Interrupted
 from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.gemini import Gemini
 from lmclient.protocols.gemini_contents import encode_contents
 from lmclient.providers.dialects import GEMINI
-from lmclient.providers.finishing import completion_of
 
 REQUEST = CompletionRequest(
     profile=ModelProfile(provider="gemini", model="asked"),
@@ -33,11 +33,24 @@ def sse(*responses):
     return "".join(f"data: {json.dumps(r)}\r\n\r\n" for r in responses).encode()
 
 
+def completion_of(answer):
+    """What has been read, as the client hands it out."""
+    return Completion(
+        text=answer.text,
+        reasoning=answer.reasoning,
+        tool_calls=answer.tool_calls(),
+        finish_reason=answer.outcome(),
+        usage=answer.usage or Usage(),
+        provider_items=tuple(answer.provider_items),
+        metadata=answer.metadata,
+    )
+
+
 def read(data):
     """The decoder, the completion and the chunks of a body."""
     decoder = Gemini().decoder(REQUEST, GEMINI)
     chunks = decoder.feed(data) + decoder.finish()
-    return decoder, completion_of(decoder.answer, REQUEST), chunks
+    return decoder, completion_of(decoder.answer), chunks
 
 
 def whole(*parts, finish="STOP", **fields):

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from lmclient.core.completion import FinishReason
+from lmclient.core.completion import Completion, FinishReason
 from lmclient.core.conversation import Conversation
 from lmclient.core.request import CompletionRequest
+from lmclient.core.usage import Usage
 from lmclient.errors import ContentFilterError, ProtocolError, RateLimitError, ServerError
 from lmclient.errors import StreamInterruptedError as Interrupted
 from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.openai_responses import OpenAIResponses
 from lmclient.providers.dialects import OPENAI
-from lmclient.providers.finishing import completion_of
 
 REQUEST = CompletionRequest(
     profile=ModelProfile(provider="openai-responses", model="asked"),
@@ -26,11 +26,24 @@ def sse(*events):
     return "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events).encode()
 
 
+def completion_of(answer):
+    """What has been read, as the client hands it out."""
+    return Completion(
+        text=answer.text,
+        reasoning=answer.reasoning,
+        tool_calls=answer.tool_calls(),
+        finish_reason=answer.outcome(),
+        usage=answer.usage or Usage(),
+        provider_items=tuple(answer.provider_items),
+        metadata=answer.metadata,
+    )
+
+
 def read(data):
     """The decoder, the completion and the chunks of a body."""
     decoder = OpenAIResponses().decoder(REQUEST, OPENAI)
     chunks = decoder.feed(data) + decoder.finish()
-    return decoder, completion_of(decoder.answer, REQUEST), chunks
+    return decoder, completion_of(decoder.answer), chunks
 
 
 def text(delta, **fields):

@@ -5,19 +5,33 @@ from pathlib import Path
 
 import pytest
 
+from lmclient.core.completion import Completion
 from lmclient.core.conversation import Conversation
 from lmclient.core.request import CompletionRequest
+from lmclient.core.usage import Usage
 from lmclient.errors import ProviderError
 from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.openai_responses import OpenAIResponses
 from lmclient.protocols.openai_responses_decoder import reasoning_parts
 from lmclient.providers.dialects import OPENAI
-from lmclient.providers.finishing import completion_of
 
 RECORDED = Path(__file__).parents[2].parent / "shared" / "exchanges"
 OWN = Path(__file__).parent / "exchanges" / "openai_responses"
 FILES = [*sorted(RECORDED.glob("openai-responses.*.json")), *sorted(OWN.glob("*.json"))]
 USAGE = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
+
+
+def completion_of(answer):
+    """What has been read, as the client hands it out."""
+    return Completion(
+        text=answer.text,
+        reasoning=answer.reasoning,
+        tool_calls=answer.tool_calls(),
+        finish_reason=answer.outcome(),
+        usage=answer.usage or Usage(),
+        provider_items=tuple(answer.provider_items),
+        metadata=answer.metadata,
+    )
 
 
 def read(exchange, size):
@@ -36,7 +50,7 @@ def read(exchange, size):
     for start in range(0, len(body), size or len(body)):
         chunks += decoder.feed(body[start : start + (size or len(body))])
     chunks += decoder.finish()
-    return (decoder, completion_of(decoder.answer, request)), chunks
+    return (decoder, completion_of(decoder.answer)), chunks
 
 
 def check_error(error, expected):
