@@ -15,6 +15,7 @@ from lmclient.core.stream import AsyncCompletionStream
 from lmclient.core.tools import Tool
 from lmclient.errors import ConfigurationError, LMClientError
 from lmclient.interceptors.base import Interceptor, chain
+from lmclient.interceptors.retry import RetryInterceptor
 from lmclient.profiles.directory import Profiles, Target
 from lmclient.profiles.model import ModelProfile
 from lmclient.providers.base import Provider, ProviderContext
@@ -112,7 +113,7 @@ class AsyncClient:
         """
         profile = self.profile(target)
         if refresh or profile not in self._models:
-            self._models[profile] = await self._provider(profile).models(profile)
+            self._models[profile] = await self._ask_for_models(profile)
         return list(self._models[profile])
 
     def supports_tools(self, target: Target) -> bool:
@@ -161,6 +162,17 @@ class AsyncClient:
             deadline=time.monotonic() + (profile.timeouts.total if timeout is None else timeout),
             options=_options(options),
         )
+
+    async def _ask_for_models(self, profile: ModelProfile) -> list[str]:
+        """The models, with the retries that the chain gives a completion."""
+
+        async def ask(waited: float) -> list[str]:
+            return await self._provider(profile).models(profile)
+
+        for interceptor in self._interceptors:
+            if isinstance(interceptor, RetryInterceptor):
+                return await interceptor.repeat(ask, time.monotonic() + profile.timeouts.total)
+        return await ask(0.0)
 
     async def _open(self, request: CompletionRequest) -> AsyncCompletionStream:
         return await self._provider(request.profile).open(request)

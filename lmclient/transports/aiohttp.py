@@ -67,6 +67,7 @@ class _Session:
             skip_auto_headers=("user-agent",),
             timeout=aiohttp.ClientTimeout(total=None),
         )
+        session._retry_connection = False  # aiohttp would send a GET twice by itself; no option says so
         opened = cls(session, options)
         await anext(opened._keeper)
         _keep_through_forks(opened)
@@ -168,6 +169,9 @@ class _Response:
         try:
             return await self._content.readany()
         except (aiohttp.ClientError, OSError) as error:
+            # What had arrived before is still in the reader, which gives no more out by itself.
+            if rest := self._content._read_nowait(-1):
+                return rest
             host = _origin(self._response.url)
             raise StreamInterruptedError(f"{host} broke the connection in mid-answer.") from error
 

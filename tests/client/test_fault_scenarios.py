@@ -116,7 +116,9 @@ STREAMED: dict[str, Expected] = {
     "hang_mid_stream": failing(errors.TimeoutError, "timeouts.idle", text=START, aborted=1),
     "reset_mid_stream": failing(errors.StreamInterruptedError, "broke the connection", text=START),
     "truncated_stream": failing(errors.StreamInterruptedError, "without a finish reason", text=START),
-    "truncated_json": failing(errors.StreamInterruptedError, "broke the connection", text="The quick"),
+    "truncated_json": failing(
+        errors.StreamInterruptedError, "broke the connection", text="The quick brown fox jumps"
+    ),
     "error_event": failing(errors.ServerError, "The server had an error", 500, text="The quick"),
     "malformed_event": failing(errors.ProtocolError, "cannot be read", text=START),
 }
@@ -277,17 +279,13 @@ def test_what_arrived_before_an_error_was_delivered(ran: Run, scenario: str) -> 
     assert "".join(ran.outcomes["streamed", scenario].texts) == STREAMED[scenario].text
 
 
-@pytest.mark.parametrize(
-    ("kind", "scenario"), [case for case in CASES if expectation(*case).error is None]
-)
+@pytest.mark.parametrize(("kind", "scenario"), [case for case in CASES if expectation(*case).error is None])
 def test_the_completion_counts_its_requests(ran: Run, kind: str, scenario: str) -> None:
     outcome = ran.outcomes[kind, scenario]
     assert outcome.completion.requests == expectation(kind, scenario).requests
 
 
-@pytest.mark.parametrize(
-    ("kind", "scenario"), [case for case in CASES if expectation(*case).error is None]
-)
+@pytest.mark.parametrize(("kind", "scenario"), [case for case in CASES if expectation(*case).error is None])
 def test_usage_is_what_the_server_says_or_estimated(ran: Run, kind: str, scenario: str) -> None:
     usage = ran.outcomes[kind, scenario].completion.usage
     if expectation(kind, scenario).estimated:
@@ -314,7 +312,8 @@ def test_a_wait_beyond_the_limit_is_told_in_the_error(ran: Run, kind: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("scenario", "at_least"), [("rate_limited_once", 1.0), ("rate_limited_ms", 0.2), ("rate_limited_date", 0.99)]
+    ("scenario", "at_least"),
+    [("rate_limited_once", 1.0), ("rate_limited_ms", 0.2), ("rate_limited_date", 0.99)],
 )
 @pytest.mark.parametrize("kind", ["whole", "streamed", "models"])
 def test_the_wait_that_the_provider_asks_for_is_kept(
