@@ -158,9 +158,9 @@ class Conversation(msgspec.Struct):
     metadata: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        if isinstance(self.turns, str) or not isinstance(self.turns, Iterable):
-            raise BadRequestError(f"A conversation needs a list of turns, not {_shown(self.turns)}.")
-        if not isinstance(self.turns, list):
+        if type(self.turns) is not list:
+            if isinstance(self.turns, str) or not isinstance(self.turns, Iterable):
+                raise BadRequestError(f"A conversation needs a list of turns, not {_shown(self.turns)}.")
             self.turns = list(self.turns)
         for number, turn in enumerate(self.turns):
             if not isinstance(turn, Turn):

@@ -84,9 +84,10 @@ def from_message(message: object, position: int) -> Turn:
     where = f"Message {position}"
     if not isinstance(message, Mapping):
         raise BadRequestError(f"{where} is {message!r:.60}; a Turn or a dict with a role is expected.")
-    if not isinstance(message.get("role"), str):
-        raise BadRequestError(f"{where} has no role; expected one of system, user, assistant, tool.")
-    role: str = "system" if message["role"] == "developer" else message["role"]
+    role = "system" if message.get("role") == "developer" else message.get("role")
+    if role not in list(Role):
+        names = ", ".join(Role)
+        raise BadRequestError(f"{where} has the role {role!r:.60}; expected one of {names}.")
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     calls = message.get("tool_calls") or ()
     if not isinstance(calls, Sequence):

@@ -60,7 +60,7 @@ class AsyncCompletionStream:
             self._source: ChunkSource | None = None
         else:
             self._start, self._source = None, source
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop = _running_loop()
         self._ready: deque[Chunk] = deque()
         self._callbacks: list[EndCallback] = []
         self._completion: Completion | None = None
@@ -175,11 +175,13 @@ class AsyncCompletionStream:
     async def _fail(self, source: ChunkSource, error: BaseException) -> None:
         """Ends the stream with what has arrived. Also when cancelled: its spend must be booked."""
         with anyio.CancelScope(shield=True):
-            await source.aclose()
-            partial = source.result()
-            if isinstance(error, LMClientError) and error.partial is None:
-                error.partial = partial
-            await self._finish(partial, error)
+            try:
+                await source.aclose()
+            finally:
+                partial = source.result()
+                if isinstance(error, LMClientError) and error.partial is None:
+                    error.partial = partial
+                await self._finish(partial, error)
 
     async def _finish(self, completion: Completion, error: BaseException | None) -> None:
         """Runs all callbacks; one that raises makes the stream fail for those after it."""
@@ -192,6 +194,14 @@ class AsyncCompletionStream:
                 raised = error = problem
         if raised is not None:
             raise raised
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that a stream made here belongs to: a dropped stream is closed there."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class _Finished:

@@ -30,7 +30,9 @@ from lmclient.errors import ProtocolError
 
 T = TypeVar("T")
 _DECODER = json.JSONDecoder()
-_OPENING = re.compile(r"[{\[]")
+_OPENING = re.compile(r"""\{[ \t\r\n]*["}]|\[[ \t\r\n]*["{\[\]\dtfn-]""")
+_MAX_OPENINGS = 2000
+"""More are not tried: each failure costs the decoder the time to count the lines before it."""
 
 
 def json_schema(response_format: Any) -> Json:
@@ -165,8 +167,13 @@ def _json_values(text: str, whole: bool) -> Iterator[str]:
     else:
         yield text
         return
+    if whole:
+        return
     position = 0
-    while not whole and (opening := _OPENING.search(text, position)):
+    for _ in range(_MAX_OPENINGS):
+        opening = _OPENING.search(text, position)
+        if opening is None:
+            return
         start = opening.start()
         try:
             _, position = _DECODER.raw_decode(text, start)
