@@ -73,7 +73,9 @@ class Answer:
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls of the answer. Of an answer that was cut off, the last one is not valid."""
-        whole = self.finish_reason in (FinishReason.STOP, FinishReason.TOOL_CALLS)
+        whole = self.finish_reason in (FinishReason.STOP, FinishReason.TOOL_CALLS, FinishReason.UNKNOWN)
+        if not self.calls:
+            return ()
         return self.calls.build(self.id, cut=not whole)
 
     def outcome(self) -> FinishReason:
@@ -107,8 +109,11 @@ class ToolCalls:
         """Adds a fragment of the call in `slot` (None: the server names no slots).
 
         A new id or a new name opens a new call, also in a slot that is taken: some servers put
-        every call into slot 0. A fragment with neither continues the call in its slot.
+        every call into slot 0. A fragment with neither continues the call in its slot, and one that
+        holds nothing at all is no call: Snowflake sends such beside every text.
         """
+        if not (id or name or arguments):
+            return
         call = self._by_slot.get(slot)
         if call is None or self._opens(call, id, name):
             call = _OpenCall(id, name)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from lmclient.core.completion import Chunk
+from lmclient.core.completion import Chunk, FinishReason
 from lmclient.core.http import HttpRequest
 from lmclient.core.request import CompletionRequest
 from lmclient.errors import LMClientError, ProtocolError, ProviderError, StreamInterruptedError
@@ -68,6 +68,8 @@ class Decoder(abc.ABC):
             except LMClientError as error:
                 self.failure = error
             else:
+                if self.answer.finish_reason is None:
+                    self.answer.finish_reason = FinishReason.UNKNOWN
                 chunks += self.answer.end()
         return chunks
 

@@ -17,30 +17,31 @@ class Watchdog:
     One timer serves a whole answer: a sign of life only moves a number, and the timer looks at it
     when it fires. That costs next to nothing per chunk, unlike a timeout around each read.
 
-    `deadline` is that of the whole call in the loop's time, or None. The limits are seconds.
+    `deadline` is that of the whole call in the loop's time, or None. The timer looks for the first
+    time after `look` seconds at the latest: set to the shortest limit, it need not be set anew.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, deadline: float | None, profile: str) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, deadline: float | None, look: float = 60.0) -> None:
         self._loop = loop
+        self._look = look
         self._call_ends = deadline
-        self._profile = profile
-        self._waits_until: float | None = None
+        self._waits_until = 0.0
         self._limit = ""
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: asyncio.Task[object] | None = None
         self._expired = False
 
-    def allow(self, seconds: float | None, limit: str) -> None:
+    def allow(self, seconds: float, limit: str) -> None:
         """Allows the answer `seconds` from now for its next sign of life; `limit` names the setting."""
+        now = self._loop.time()
         self._limit = limit
-        self._waits_until = None if seconds is None else self._loop.time() + seconds
-        ends = self._ends()
-        if ends is not None and (self._timer is None or self._timer.when() > ends):
-            self._arm(ends)
+        self._waits_until = now + seconds
+        if self._timer is None or self._timer.when() > self._waits_until:
+            self._arm(min(self._ends(), now + self._look))
 
     async def wait(self, awaitable: Awaitable[T]) -> T:
         """The awaited value. Raises `TimeoutError` when the deadline passes first."""
-        task = asyncio.current_task()
+        task = asyncio.current_task(self._loop)
         assert task is not None
         requested = task.cancelling()
         self._waiting = task
@@ -60,10 +61,8 @@ class Watchdog:
             self._timer.cancel()
             self._timer = None
 
-    def _ends(self) -> float | None:
-        if self._waits_until is None or self._call_ends is None:
-            return self._call_ends if self._waits_until is None else self._waits_until
-        return min(self._waits_until, self._call_ends)
+    def _ends(self) -> float:
+        return self._waits_until if self._call_ends is None else min(self._waits_until, self._call_ends)
 
     def _arm(self, when: float) -> None:
         if self._timer is not None:
@@ -73,8 +72,6 @@ class Watchdog:
     def _fire(self) -> None:
         self._timer = None
         ends = self._ends()
-        if ends is None:
-            return
         if ends > self._loop.time():
             self._arm(ends)
         elif self._waiting is not None:  # else the caller is busy: its next wait arms the timer anew
@@ -84,9 +81,6 @@ class Watchdog:
     def _error(self) -> TimeoutError:
         if self._call_ends is not None and self._call_ends <= self._loop.time():
             return TimeoutError(
-                f"Profile {self._profile!r}: no whole answer in time; the call's timeout, or timeouts.total "
-                "of the profile, ran out."
+                "no whole answer in time; the call's timeout, or timeouts.total of the profile, ran out."
             )
-        return TimeoutError(
-            f"Profile {self._profile!r}: the server was silent for longer than timeouts.{self._limit} allows."
-        )
+        return TimeoutError(f"the server was silent for longer than timeouts.{self._limit} allows.")

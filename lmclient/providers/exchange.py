@@ -6,7 +6,6 @@ import asyncio
 import datetime
 import time
 from collections.abc import Sequence
-from typing import TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -14,7 +13,13 @@ import msgspec
 from lmclient.core.completion import Chunk, Completion
 from lmclient.core.http import HttpRequest
 from lmclient.core.request import Attempt, CompletionRequest
-from lmclient.errors import LMClientError, ProtocolError, ProviderError, StreamInterruptedError
+from lmclient.errors import (
+    LMClientError,
+    ProtocolError,
+    ProviderError,
+    StreamInterruptedError,
+    TransportError,
+)
 from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.base import Decoder, WireProtocol
 from lmclient.providers.clock import Watchdog
@@ -43,8 +48,8 @@ class Exchange:
         self._request = request
         self._protocol = protocol
         self._decoder = decoder
-        self._watchdog = Watchdog(loop, deadline, profile.name)
         self._idle = profile.timeouts.idle
+        self._watchdog = Watchdog(loop, deadline, look=self._idle)
         self._response: HttpResponse | None = None
         self._first: Sequence[Chunk] = ()
         self._over = False
@@ -59,7 +64,7 @@ class Exchange:
         try:
             self._response = await send(transport, http, self._watchdog)
             if self._response.status >= 300:
-                raise await read_error(self._response, self._protocol, self._watchdog, self._request.profile)
+                raise await read_error(self._response, self._protocol, self._watchdog)
             while not self._over and not (self._first and self._request.stream):
                 self._first = await self._advance()
         except BaseException as error:
@@ -82,7 +87,7 @@ class Exchange:
         return batch
 
     def result(self) -> Completion:
-        return self.attempt.completion or completion_of(self._decoder.answer, self._request)
+        return self.attempt.completion or self._completion()
 
     async def aclose(self, error: BaseException | None = None) -> None:
         """Ends the exchange, if it has not ended, and books what has arrived."""
@@ -92,7 +97,7 @@ class Exchange:
         if not self._over:
             self._over = True
             if isinstance(error, LMClientError):
-                redact_error(error, self._request.profile)
+                placed(error, self._request.profile)
             self._book(error or asyncio.CancelledError("the caller left the stream"))
 
     def abort(self) -> None:
@@ -109,27 +114,26 @@ class Exchange:
         assert self._response is not None
         decoder = self._decoder
         if decoder.failure is not None:
-            raise self._placed(decoder.failure)
+            raise decoder.failure
         events = decoder.events
         data = await self._watchdog.wait(self._response.read())
-        chunks = decoder.feed(data) if data else decoder.finish()
-        if decoder.ended and data:
+        at_end = not data or self._response.at_end
+        chunks = decoder.feed(data) if data else []
+        if at_end or decoder.ended:
             chunks += decoder.finish()
-        if decoder.failure is not None and not chunks:
-            raise self._placed(decoder.failure)
-        if decoder.events != events:
-            self._watchdog.allow(self._idle, "idle")
         if chunks and self._first_token is None and self._request.stream:
             self._first_token = self._loop.time() - self._started
-        if decoder.failure is None and (decoder.ended or not data):
-            await self._end(at_eof=not data)
+        if decoder.failure is not None:
+            if not chunks:
+                raise decoder.failure
+        elif at_end or decoder.ended:
+            await self._end(at_end)
+        elif decoder.events != events:
+            self._watchdog.allow(self._idle, "idle")
         return chunks
 
-    def _placed(self, error: LMClientError) -> LMClientError:
-        return placed(error, self._request.profile)
-
-    async def _end(self, *, at_eof: bool) -> None:
-        if not at_eof:
+    async def _end(self, at_end: bool) -> None:
+        if not at_end:
             await self._drain()
         self._watchdog.stop()
         assert self._response is not None
@@ -152,12 +156,14 @@ class Exchange:
         attempt.duration = self._loop.time() - self._started
         attempt.error = error
         received = self._response is not None and self._response.status < 300
+        if error is not None and received:
+            self._decoder.answer.end()  # what a splitter holds back has arrived, too
         if error is None or received:
-            attempt.completion = msgspec.structs.replace(
-                completion_of(self._decoder.answer, self._request),
-                duration=attempt.duration,
-                time_to_first_token=self._first_token,
-            )
+            attempt.completion = self._completion()
+
+    def _completion(self) -> Completion:
+        duration = self._loop.time() - self._started
+        return completion_of(self._decoder.answer, self._request, duration, self._first_token)
 
 
 async def send(transport: Transport, http: HttpRequest, watchdog: Watchdog) -> HttpResponse:
@@ -172,9 +178,7 @@ async def send(transport: Transport, http: HttpRequest, watchdog: Watchdog) -> H
     raise ProtocolError(f"The server redirected more than {MAX_REDIRECTS} times; check the profile's url.")
 
 
-async def read_error(
-    response: HttpResponse, protocol: WireProtocol, watchdog: Watchdog, profile: ModelProfile
-) -> ProviderError:
+async def read_error(response: HttpResponse, protocol: WireProtocol, watchdog: Watchdog) -> ProviderError:
     """The error that a response with an error status means."""
     body = b""
     try:
@@ -185,31 +189,30 @@ async def read_error(
     error = protocol.error(response.status, response.headers, body)
     if (wait := retry_after(response.headers)) is not None:  # else what the body says
         error.retry_after = wait
-    return placed(error, profile)
+    return error
 
 
-E = TypeVar("E", bound=LMClientError)
-
-
-def placed(error: E, profile: ModelProfile) -> E:
-    """The error with the place where it happened."""
+def placed(error: LMClientError, profile: ModelProfile) -> None:
+    """Adds to an error of the exchange where it happened, and takes the profile's secrets out of it."""
     if isinstance(error, ProviderError):
         error.provider = profile.provider
-    error.args = (f"Profile {profile.name!r}: {error}",)
-    return error
+    if isinstance(error, ProviderError | ProtocolError | TransportError):
+        error.args = (f"Profile {profile.name!r}: {error}",)
+    redact_error(error, profile)
 
 
 async def read_all(
     transport: Transport, http: HttpRequest, protocol: WireProtocol, profile: ModelProfile
 ) -> bytes:
     """The body of a plain answer, such as a list of models. Raises as a completion does."""
-    watchdog = Watchdog(asyncio.get_running_loop(), None, profile.name)
+    loop = asyncio.get_running_loop()
+    watchdog = Watchdog(loop, loop.time() + profile.timeouts.total)
     watchdog.allow(profile.timeouts.first_byte, "first_byte")
     response: HttpResponse | None = None
     try:
         response = await send(transport, http, watchdog)
         if response.status >= 300:
-            raise await read_error(response, protocol, watchdog, profile)
+            raise await read_error(response, protocol, watchdog)
         body = bytearray()
         while piece := await watchdog.wait(response.read()):
             watchdog.allow(profile.timeouts.idle, "idle")
@@ -217,6 +220,9 @@ async def read_all(
             if len(body) > MAX_BODY:
                 raise ProtocolError(f"The server's answer is longer than {MAX_BODY >> 20} MiB.")
         return bytes(body)
+    except LMClientError as error:
+        placed(error, profile)
+        raise
     finally:
         watchdog.stop()
         if response is not None:
@@ -232,11 +238,11 @@ def redirected(http: HttpRequest, location: str, status: int) -> HttpRequest:
     if http.method != "GET" and status not in (307, 308):
         to = urlsplit(url)
         raise ProtocolError(
-            f"The server redirects the call to {to.scheme}://{to.netloc.rpartition('@')[2]} with status {status}, "
-            "which drops the body; set the profile's url to that server."
+            f"The server redirects the call to {to.scheme}://{to.netloc.rpartition('@')[2]} with status "
+            f"{status}, which drops the body; set the profile's url to that server."
         )
-    headers = http.headers
-    if urlsplit(url)[:2] != urlsplit(http.url)[:2]:
-        kept = ("accept", "content-type", "user-agent")
-        headers = {name: value for name, value in headers.items() if name in kept}
-    return msgspec.structs.replace(http, url=url, headers=headers)
+    if urlsplit(url)[:2] == urlsplit(http.url)[:2]:
+        return msgspec.structs.replace(http, url=url)
+    kept = ("accept", "content-type", "user-agent")
+    headers = {name: value for name, value in http.headers.items() if name in kept}
+    return msgspec.structs.replace(http, url=url, headers=headers, anonymous=True)

@@ -13,8 +13,13 @@ PER_TURN = 4
 """Tokens that an estimate adds for each turn: roles and separators."""
 
 
-def completion_of(answer: Answer, request: CompletionRequest) -> Completion:
-    """The completion of a finished answer, or of the part of it that has arrived."""
+def completion_of(
+    answer: Answer,
+    request: CompletionRequest,
+    duration: float = 0.0,
+    time_to_first_token: float | None = None,
+) -> Completion:
+    """The completion of a finished answer, or of the part of it that has arrived. Times in seconds."""
     profile = request.profile
     usage = answer.usage
     if usage is None:
@@ -37,6 +42,8 @@ def completion_of(answer: Answer, request: CompletionRequest) -> Completion:
         id=answer.id,
         provider_items=tuple(answer.provider_items),
         requests=len(request.attempts),
+        duration=duration,
+        time_to_first_token=time_to_first_token,
         metadata=answer.metadata,
     )
 

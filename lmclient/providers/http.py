@@ -7,13 +7,12 @@ import msgspec
 from lmclient.core.http import HttpRequest
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
-from lmclient.errors import ConfigurationError, LMClientError
+from lmclient.errors import ConfigurationError
 from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.base import WireProtocol
 from lmclient.providers.base import ProviderContext
 from lmclient.providers.dialects import dialect_for
 from lmclient.providers.exchange import Exchange, read_all
-from lmclient.providers.redaction import redact_error
 
 
 class HttpProvider:
@@ -42,13 +41,9 @@ class HttpProvider:
 
     async def fetch(self, profile: ModelProfile, http: HttpRequest) -> bytes:
         """The body of the answer to a request that is no completion, such as the list of models."""
-        try:
-            return await read_all(self._transport(), http, self._protocol, profile)
-        except LMClientError as error:
-            redact_error(error, profile)
-            raise
+        return await read_all(self._transport(), http, self._protocol, profile)
 
-    def supports_tools(self, profile: ModelProfile) -> bool:
+    async def supports_tools(self, profile: ModelProfile) -> bool:
         return dialect_for(self._name, profile.url).tools
 
     def preview(self, request: CompletionRequest) -> HttpRequest:
