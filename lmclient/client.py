@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from lmclient.core.completion import Completion
 from lmclient.core.conversation import Conversation, ConversationLike
@@ -21,7 +21,12 @@ from lmclient.profiles.model import ModelProfile
 from lmclient.providers.base import Provider, ProviderContext
 from lmclient.providers.registry import create_provider
 from lmclient.settings import Settings
+from lmclient.transports.adapting import adapt
 from lmclient.transports.base import HttpOptions, Transport
+
+
+if TYPE_CHECKING:
+    from lmclient.transports.adapting import TransportLike
 
 
 class CallOptions(TypedDict, total=False):
@@ -54,7 +59,9 @@ class AsyncClient:
 
     `settings` are read from the environment and files if not given. `interceptors` replaces the
     chain that the settings describe (`[]` is one bare attempt). `transport` carries the requests
-    instead of the default one, and stays the caller's to close.
+    instead of the default one, and stays the caller's to close: an `httpx2.AsyncClient`, an
+    `openai.AsyncOpenAI` or `AsyncAzureOpenAI`, an `azure.ai.inference.aio.ChatCompletionsClient`, or
+    any other `Transport`.
 
     May be shared by tasks and by event loops. `aclose` it, or use it in an `async with` block.
     """
@@ -64,14 +71,14 @@ class AsyncClient:
         settings: Settings | None = None,
         *,
         interceptors: Sequence[Interceptor] | None = None,
-        transport: Transport | None = None,
+        transport: TransportLike | None = None,
     ) -> None:
         from lmclient.default_chain import default_interceptors
 
         self.settings = Settings() if settings is None else settings
         self._profiles = Profiles(self.settings)
         self._own_transport: Transport | None = None
-        self._given_transport = transport
+        self._given_transport = None if transport is None else adapt(transport)
         self._providers: dict[str, Provider] = {}
         self._models: dict[ModelProfile, list[str]] = {}
         self._closed = False
@@ -116,10 +123,10 @@ class AsyncClient:
             self._models[profile] = await self._ask_for_models(profile)
         return list(self._models[profile])
 
-    def supports_tools(self, target: Target) -> bool:
-        """Whether the model behind `target` can call tools, as far as is known without asking it."""
+    async def supports_tools(self, target: Target) -> bool:
+        """Whether the model behind `target` can call tools, as far as its provider says."""
         profile = self.profile(target)
-        return self._provider(profile).supports_tools(profile)
+        return await self._provider(profile).supports_tools(profile)
 
     def preview(
         self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]
@@ -174,8 +181,8 @@ class AsyncClient:
                 return await interceptor.repeat(ask, time.monotonic() + profile.timeouts.total)
         return await ask(0.0)
 
-    async def _open(self, request: CompletionRequest) -> AsyncCompletionStream:
-        return await self._provider(request.profile).open(request)
+    def _open(self, request: CompletionRequest) -> Awaitable[AsyncCompletionStream]:
+        return self._provider(request.profile).open(request)
 
     def _provider(self, profile: ModelProfile) -> Provider:
         name = profile.provider

@@ -64,7 +64,6 @@ class _Session:
         session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=("user-agent",),
             timeout=aiohttp.ClientTimeout(total=None),
         )
         session._retry_connection = False  # aiohttp would send a GET twice by itself; no option says so
@@ -174,6 +173,10 @@ class _Response:
                 return rest
             host = _origin(self._response.url)
             raise StreamInterruptedError(f"{host} broke the connection in mid-answer.") from error
+
+    @property
+    def at_end(self) -> bool:
+        return self._content.at_eof()
 
     async def aclose(self) -> None:
         self.abort()

@@ -9,7 +9,7 @@ A response with any status is returned, not raised; redirects are not followed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -29,6 +29,11 @@ class HttpResponse(Protocol):
         """The headers; looked up by lower-case names."""
         ...
 
+    @property
+    def at_end(self) -> bool:
+        """Whether it is already known that the whole body has been read; else `read` will tell."""
+        ...
+
     async def read(self) -> bytes:
         """The next piece of the body, decompressed; empty at the end.
 
@@ -45,6 +50,7 @@ class HttpResponse(Protocol):
         ...
 
 
+@runtime_checkable
 class Transport(Protocol):
     """What `AsyncClient(transport=…)` takes. May be shared by clients; closed by whoever made it."""
 
@@ -57,6 +63,16 @@ class Transport(Protocol):
 
     async def aclose(self) -> None:
         """Closes all connections of the running event loop."""
+        ...
+
+
+@runtime_checkable
+class ServerTransport(Transport, Protocol):
+    """A transport that knows a server, as the clients of SDKs do."""
+
+    @property
+    def base_url(self) -> str:
+        """Where the requests of profiles without a URL go; "" for nowhere."""
         ...
 
 
