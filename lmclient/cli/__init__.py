@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from lmclient.cli.chat import chat
+from lmclient.cli.chat import chat as chat_command
 from lmclient.cli.commands import MOUNTED, Commands
 from lmclient.cli.debug import Debug
-from lmclient.cli.models import models
-from lmclient.cli.profiles import app as profiles
-from lmclient.cli.prompt import app as prompt
-from lmclient.cli.tokens import tokens
+from lmclient.cli.models import models as models_command
+from lmclient.cli.profiles import app as profiles_app
+from lmclient.cli.prompt import app as prompt_app
+from lmclient.cli.tokens import tokens as tokens_command
 
 app = typer.Typer(
     cls=Commands,
@@ -42,11 +42,11 @@ def lmclient(
     """Talk to any language model by category."""
 
 
-app.command()(chat)
-app.command()(models)
-app.command()(tokens)
-app.add_typer(profiles, name="profiles")
-app.add_typer(prompt, name="prompt")
+app.command()(chat_command)
+app.command()(models_command)
+app.command()(tokens_command)
+app.add_typer(profiles_app, name="profiles")
+app.add_typer(prompt_app, name="prompt")
 for name, (_, summary) in MOUNTED.items():
     app.add_typer(typer.Typer(), name=name, help=summary)
 

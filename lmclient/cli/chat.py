@@ -123,7 +123,7 @@ def _chat(asker: Asker, conversation: Conversation, *, debug: bool) -> None:
     from lmclient.cli.commands import report
     from lmclient.errors import LMClientError
 
-    while (question := _asked_for()) is not None:
+    while (question := typed_prompt()) is not None:
         conversation.add("user", question)
         try:
             _add_answer(asker, conversation)
@@ -152,7 +152,7 @@ def _add_answer(asker: Asker, conversation: Conversation) -> None:
         conversation.rewind()
 
 
-def _asked_for() -> str | None:
+def typed_prompt() -> str | None:
     """What the person types, None at the end of the chat."""
     with contextlib.suppress(ImportError):  # not on Windows
         import readline  # noqa: F401  # gives input() its line editing

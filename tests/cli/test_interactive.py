@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from unittest.mock import Mock
+
+from lmclient.cli.chat import typed_prompt
 from lmclient.testing.fault import TEXT
 
 DIM, NORMAL = "\x1b[2m", "\x1b[0m"
 
 
 def said(reasoning: str, *texts: str) -> str:
-    import json
-
     deltas = [{"reasoning_content": reasoning}, *({"content": text} for text in texts)]
     events = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
@@ -62,10 +64,14 @@ def test_ctrl_c_ends_the_answer_but_not_the_chat(terminal, fault, close_seen):
     chat.expect("> ")
     close_seen()
     assert fault("hang_mid_stream")["aborted"] == 1
-    chat.type("\x03")  # at the prompt it only begins a new line
-    chat.expect("> ")
     chat.type("/quit\r")
     assert chat.status() == 0
+
+
+def test_ctrl_c_and_an_empty_line_at_the_prompt_ask_again(monkeypatch):
+    # Not on a terminal: a Ctrl-C between readline's prompt and its wait for keys shows only at the next key.
+    monkeypatch.setattr("builtins.input", Mock(side_effect=[KeyboardInterrupt, " ", "Hi"]))
+    assert typed_prompt() == "Hi"
 
 
 def test_an_error_does_not_end_the_chat(terminal, fault):
