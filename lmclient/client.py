@@ -24,7 +24,6 @@ from lmclient.settings import Settings
 from lmclient.transports.adapting import adapt
 from lmclient.transports.base import HttpOptions, Transport
 
-
 if TYPE_CHECKING:
     from lmclient.transports.adapting import TransportLike
 

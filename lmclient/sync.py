@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
 
 import anyio
 from anyio.from_thread import BlockingPortal
@@ -25,7 +25,9 @@ from lmclient.interceptors.base import Interceptor
 from lmclient.profiles.directory import Target
 from lmclient.profiles.model import ModelProfile
 from lmclient.settings import Settings
-from lmclient.transports.base import Transport
+
+if TYPE_CHECKING:
+    from lmclient.transports.adapting import TransportLike
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,7 +45,7 @@ class Client:
         settings: Settings | None = None,
         *,
         interceptors: Sequence[Interceptor] | None = None,
-        transport: Transport | None = None,
+        transport: TransportLike | None = None,
     ) -> None:
         self._client = AsyncClient(settings, interceptors=interceptors, transport=transport)
         self._background = _BackgroundLoop()
@@ -75,8 +77,8 @@ class Client:
         return self._background.run(self._client.models, target, refresh=refresh)
 
     def supports_tools(self, target: Target) -> bool:
-        """Whether the model behind `target` can call tools, as far as is known without asking it."""
-        return self._client.supports_tools(target)
+        """Whether the model behind `target` can call tools, as far as its provider says."""
+        return self._background.run(self._client.supports_tools, target)
 
     def preview(
         self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]

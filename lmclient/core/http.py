@@ -12,13 +12,17 @@ SECRET_HEADERS = frozenset(
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One HTTP request. `connect_timeout` is in seconds; its `repr` hides credentials."""
+    """One HTTP request. `connect_timeout` is in seconds; its `repr` hides credentials.
+
+    `anonymous` forbids a transport to add credentials of its own: a redirect led to another server.
+    """
 
     method: str = "POST"
     url: str
     headers: dict[str, str] = {}
     body: bytes = b""
     connect_timeout: float | None = None
+    anonymous: bool = False
 
     def __repr__(self) -> str:
         return f"HttpRequest({self.method} {self.url}, headers={public_headers(self.headers)!r})"

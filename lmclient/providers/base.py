@@ -33,7 +33,7 @@ class Provider(Protocol):
         """The names of the models that the server offers."""
         ...
 
-    def supports_tools(self, profile: ModelProfile) -> bool:
+    async def supports_tools(self, profile: ModelProfile) -> bool:
         """Whether the profile's model can call tools, as far as is known."""
         ...
 

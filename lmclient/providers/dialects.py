@@ -17,6 +17,12 @@ OPENAI = Dialect(
     fixed_sampling_models=r"(o\d|gpt-5)(?!.*chat)",
 )
 OPENROUTER = Dialect(url="https://openrouter.ai/api/v1", effort="reasoning.effort")
+AZURE_OPENAI = Dialect(
+    auth="api-key",
+    max_tokens_field=OPENAI.max_tokens_field,
+    fixed_sampling_models=OPENAI.fixed_sampling_models,
+)
+AZURE_AI = Dialect(auth="api-key")
 ANTHROPIC = Dialect(
     url="https://api.anthropic.com",
     auth="x-api-key",
@@ -30,6 +36,8 @@ BY_PROVIDER: dict[str, Dialect] = {
     "openai-responses": OPENAI,
     "gemini": GEMINI,
     "openrouter": OPENROUTER,
+    "azure-openai": AZURE_OPENAI,
+    "azure-ai": AZURE_AI,
     "anthropic": ANTHROPIC,
     "ollama": OLLAMA,
 }

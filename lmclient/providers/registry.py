@@ -50,17 +50,39 @@ def _local(context: ProviderContext) -> Provider:
     return LocalProvider(context)
 
 
+def _azure_openai(context: ProviderContext) -> Provider:
+    from lmclient.providers.azure_openai import AzureOpenAIProvider
+
+    return AzureOpenAIProvider(context)
+
+
+def _azure_ai(context: ProviderContext) -> Provider:
+    from lmclient.providers.azure_ai import AzureAIProvider
+
+    return AzureAIProvider(context)
+
+
+def _openrouter(context: ProviderContext) -> Provider:
+    from lmclient.providers.openrouter import OpenRouterProvider
+
+    return OpenRouterProvider(context)
+
+
 PROTOCOLS: dict[str, Callable[[], WireProtocol]] = {
     "openai-chat": _openai_chat,
     "openai-responses": _openai_responses,
     "gemini": _gemini,
-    "openrouter": _openai_chat,
     "anthropic": _anthropic,
     "ollama": _ollama,
 }
 """Providers that are a protocol over plain HTTP; what is particular about them is their dialect."""
 
-FACTORIES: dict[str, ProviderFactory] = {"llama-cpp": _local}
+FACTORIES: dict[str, ProviderFactory] = {
+    "llama-cpp": _local,
+    "azure-openai": _azure_openai,
+    "azure-ai": _azure_ai,
+    "openrouter": _openrouter,
+}
 """Providers that need more than that."""
 
 _registered: dict[str, ProviderFactory] = {}

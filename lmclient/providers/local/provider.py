@@ -42,7 +42,7 @@ class LocalProvider:
     async def models(self, profile: ModelProfile) -> list[str]:
         return [name for name, _ in weights.installed(self._data_dir)]
 
-    def supports_tools(self, profile: ModelProfile) -> bool:
+    async def supports_tools(self, profile: ModelProfile) -> bool:
         return False
 
     def preview(self, request: CompletionRequest) -> HttpRequest:
