@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
@@ -13,16 +13,15 @@ from lmclient.core.http import HttpRequest
 from lmclient.core.request import CompletionRequest, Options
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.core.tools import Tool
-from lmclient.errors import ConfigurationError, LMClientError
-from lmclient.interceptors.base import Interceptor, chain
+from lmclient.errors import ConfigurationError
+from lmclient.interceptors.base import Closeable, Interceptor, chain
 from lmclient.interceptors.retry import RetryInterceptor
 from lmclient.profiles.directory import Profiles, Target
 from lmclient.profiles.model import ModelProfile
-from lmclient.providers.base import Provider, ProviderContext
-from lmclient.providers.registry import create_provider
+from lmclient.providers.pool import ProviderPool
 from lmclient.settings import Settings
 from lmclient.transports.adapting import adapt
-from lmclient.transports.base import HttpOptions, Transport
+from lmclient.transports.base import HttpOptions
 
 if TYPE_CHECKING:
     from lmclient.transports.adapting import TransportLike
@@ -74,17 +73,20 @@ class AsyncClient:
     ) -> None:
         from lmclient.default_chain import default_interceptors
 
-        self.settings = Settings() if settings is None else settings
-        self._profiles = Profiles(self.settings)
-        self._own_transport: Transport | None = None
-        self._given_transport = None if transport is None else adapt(transport)
-        self._providers: dict[str, Provider] = {}
+        self.settings = settings = Settings() if settings is None else settings
+        self._profiles = Profiles(settings)
+        http = HttpOptions(
+            proxy=settings.proxy,
+            tls_verify=settings.tls_verify,
+            ca_bundle=None if settings.ca_bundle is None else str(settings.ca_bundle),
+        )
+        given = None if transport is None else adapt(transport)
+        self._providers = ProviderPool(http, settings.data_dir, given)
         self._models: dict[ModelProfile, list[str]] = {}
-        self._closed = False
         if interceptors is None:
-            interceptors = default_interceptors(self.settings)
+            interceptors = default_interceptors(settings, self._providers.fingerprint)
         self._interceptors = tuple(interceptors)
-        self._call = chain(self._interceptors, self._open)
+        self._call = chain(self._interceptors, self._providers.open)
 
     async def complete(
         self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]
@@ -125,22 +127,21 @@ class AsyncClient:
     async def supports_tools(self, target: Target) -> bool:
         """Whether the model behind `target` can call tools, as far as its provider says."""
         profile = self.profile(target)
-        return await self._provider(profile).supports_tools(profile)
+        return await self._providers.provider(profile).supports_tools(profile)
 
     def preview(
         self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]
     ) -> HttpRequest:
         """The HTTP request that `complete` would send, without sending it; its `repr` hides the key."""
         request = self._request(target, conversation, options, stream=False)
-        return self._provider(request.profile).preview(request)
+        return self._providers.provider(request.profile).preview(request)
 
     async def aclose(self) -> None:
         """Releases the connections. Calls afterwards raise `LMClientError`; closing again is fine."""
-        self._closed = True
-        for provider in self._providers.values():
-            await provider.aclose()
-        if self._own_transport is not None:
-            await self._own_transport.aclose()
+        for interceptor in self._interceptors:
+            if isinstance(interceptor, Closeable):
+                await interceptor.aclose()
+        await self._providers.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -153,13 +154,13 @@ class AsyncClient:
     def _request(
         self, target: Target, conversation: ConversationLike, options: CallOptions, *, stream: bool
     ) -> CompletionRequest:
-        if self._closed:
-            raise LMClientError("The client is closed; make a new one.")
+        self._providers.check_open()
         profiles, category = self._profiles.resolve(target)
         profile = profiles[0]
         timeout = options.pop("timeout", None)
         return CompletionRequest(
             profile=profile,
+            fallbacks=tuple(profiles[1:]),
             category=category,
             conversation=Conversation.of(conversation),
             skip_cache=options.pop("skip_cache", False),
@@ -173,41 +174,12 @@ class AsyncClient:
         """The models, with the retries that the chain gives a completion."""
 
         async def ask(waited: float) -> list[str]:
-            return await self._provider(profile).models(profile)
+            return await self._providers.provider(profile).models(profile)
 
         for interceptor in self._interceptors:
             if isinstance(interceptor, RetryInterceptor):
                 return await interceptor.repeat(ask, time.monotonic() + profile.timeouts.total)
         return await ask(0.0)
-
-    def _open(self, request: CompletionRequest) -> Awaitable[AsyncCompletionStream]:
-        return self._provider(request.profile).open(request)
-
-    def _provider(self, profile: ModelProfile) -> Provider:
-        name = profile.provider
-        provider = self._providers.get(name)
-        if provider is None:
-            if self._closed:
-                raise LMClientError("The client is closed; make a new one.")
-            context = ProviderContext(transport=self._transport, data_dir=self.settings.data_dir)
-            provider = self._providers[name] = create_provider(name, context)
-        return provider
-
-    def _transport(self) -> Transport:
-        if self._given_transport is not None:
-            return self._given_transport
-        if self._own_transport is None:
-            from lmclient.transports.aiohttp import AiohttpTransport
-
-            settings = self.settings
-            self._own_transport = AiohttpTransport(
-                HttpOptions(
-                    proxy=settings.proxy,
-                    tls_verify=settings.tls_verify,
-                    ca_bundle=None if settings.ca_bundle is None else str(settings.ca_bundle),
-                )
-            )
-        return self._own_transport
 
 
 _NO_OPTIONS = Options()

@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack
@@ -158,7 +158,9 @@ class _BackgroundLoop:
         if portal is None or self._pid != os.getpid():
             portal = self._start()
         try:
-            future = portal.start_task_soon(partial(function, *args, **kwargs))
+            future: concurrent.futures.Future[T] = portal.start_task_soon(
+                cast(Callable[[], Awaitable[T]], partial(function, *args, **kwargs))
+            )
         except RuntimeError as error:
             raise LMClientError(f"The client cannot be called from here: {error}.") from error
         try:

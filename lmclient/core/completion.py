@@ -27,7 +27,7 @@ class FinishReason(enum.StrEnum):
     """The server ended properly without naming a reason."""
 
 
-class Chunk(msgspec.Struct, frozen=True):
+class Chunk(msgspec.Struct, frozen=True, gc=False):
     """What arrived since the last chunk. Tool calls come whole, once the model has finished."""
 
     text: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,15 +59,22 @@ class Attempt(msgspec.Struct, kw_only=True):
         return None if self.completion is None else self.completion.usage
 
 
+def _new_id() -> str:
+    return secrets.token_hex(12)
+
+
 class CompletionRequest(msgspec.Struct, kw_only=True):
     """Everything about one call. Interceptors change it with `msgspec.structs.replace`.
 
-    `deadline` is a `time.monotonic()` value, after which the call has failed. `attempts` grows by
-    one with each try, and is the same list in every request that was made from this one.
+    `fallbacks` are the profiles to try when `profile` cannot answer. `id` is the same for all
+    attempts of one call. `deadline` is a `time.monotonic()` value, after which the call has failed.
+    `attempts` grows by one with each try, and is the same list in every request that was made from
+    this one.
     """
 
     profile: ModelProfile
     conversation: Conversation
+    fallbacks: tuple[ModelProfile, ...] = ()
     category: str | None = None
     options: Options = Options()
     stream: bool = False
@@ -74,3 +82,4 @@ class CompletionRequest(msgspec.Struct, kw_only=True):
     tags: dict[str, str] = {}
     deadline: float | None = None
     attempts: list[Attempt] = msgspec.field(default_factory=list)
+    id: str = msgspec.field(default_factory=_new_id)

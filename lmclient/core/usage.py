@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Tokens of one completion.
 
     `input_tokens` counts all input, cached reads and cache writes included; `output_tokens` all

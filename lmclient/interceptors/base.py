@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from lmclient.core.completion import Completion
 from lmclient.core.request import CompletionRequest
@@ -22,6 +22,13 @@ class Interceptor(Protocol):
     """
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream: ...
+
+
+@runtime_checkable
+class Closeable(Protocol):
+    """An interceptor that holds something; the client closes it, once for each `aclose` of its own."""
+
+    async def aclose(self) -> None: ...
 
 
 class Hooks:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-class Delta(msgspec.Struct):
+class Delta(msgspec.Struct, gc=False):
     """A message, or the part of it in one event. The fields are untyped: servers disagree on them."""
 
     content: Any = None
@@ -45,7 +45,7 @@ class Delta(msgspec.Struct):
     refusal: Any = None
 
 
-class Choice(msgspec.Struct):
+class Choice(msgspec.Struct, gc=False):
     """One of the alternatives; only the first is asked for."""
 
     index: Any = 0
@@ -54,7 +54,7 @@ class Choice(msgspec.Struct):
     finish_reason: Any = None
 
 
-class Body(msgspec.Struct):
+class Body(msgspec.Struct, gc=False):
     """An event of a stream, or a whole answer."""
 
     id: Any = None

@@ -49,7 +49,7 @@ class AzureOpenAIProvider(HttpProvider):
             return profile
         parts = urlsplit(profile.url)
         path = parts.path.rstrip("/").removesuffix("/chat/completions")
-        if path.endswith(INFERENCE):
+        if path.endswith(INFERENCE) and DEPLOYMENTS not in path:
             return _moved_to_v1(profile)
         versioned = "api-version" in profile.extra_query or "api-version=" in parts.query
         if not path:

@@ -31,6 +31,7 @@ from lmclient.transports.credentials import (
     instead_of_the_clients,
     origin,
     without_credentials,
+    without_echo,
 )
 
 
@@ -50,8 +51,9 @@ class AzureTransport:
         config = self._client._config  # there is no public way to read them
         return f"{config.endpoint}?{urlencode({'api-version': config.api_version})}"
 
-    async def send(self, request: HttpRequest) -> AzureResponse:
-        return AzureResponse(await run_pipeline(self._client, request, self.base_url))
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        response: AsyncHttpResponse = await run_pipeline(self._client, request, self.base_url)
+        return without_echo(AzureResponse(response), response.request.headers)
 
     async def aclose(self) -> None:
         return None
@@ -117,7 +119,7 @@ class AzurePipeline:
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         answer: _Carried = await run_pipeline(self._client, request, self._endpoint)
-        return answer.response
+        return without_echo(answer.response, answer.request.headers)
 
     async def aclose(self) -> None:
         return None

@@ -11,7 +11,7 @@ import httpx2
 from lmclient.core.http import SECRET_HEADERS, HttpRequest
 from lmclient.errors import ConfigurationError, ConnectError, ConnectTimeoutError, StreamInterruptedError
 from lmclient.transports.base import HttpResponse, Transport
-from lmclient.transports.credentials import origin
+from lmclient.transports.credentials import origin, without_echo
 
 NETWORK_ERRORS = (httpx2.RequestError, httpx2.InvalidURL, OSError, anyio.EndOfStream)
 """What httpx2 raises when the network fails; the last two escape from TLS connections."""
@@ -34,7 +34,7 @@ class Httpx2Transport:
         """The server of profiles without a URL; "" if the client has none."""
         return str(self._client.base_url)
 
-    async def send(self, request: HttpRequest) -> Httpx2Response:
+    async def send(self, request: HttpRequest) -> HttpResponse:
         client = self._client
         if client.is_closed:
             raise ConfigurationError("The httpx2.AsyncClient given as `transport` is closed; make a new one.")
@@ -53,7 +53,7 @@ class Httpx2Transport:
             response = await client.send(prepared, stream=True, follow_redirects=False, auth=auth)
         except NETWORK_ERRORS as error:
             raise connect_error(error, request) from error
-        return Httpx2Response(response)
+        return without_echo(Httpx2Response(response), response.request.headers)
 
     async def aclose(self) -> None:
         return None

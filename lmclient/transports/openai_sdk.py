@@ -11,7 +11,13 @@ from openai import Omit
 
 from lmclient.core.http import HttpRequest
 from lmclient.errors import AuthenticationError, ConfigurationError, ConnectError
-from lmclient.transports.credentials import instead_of_the_clients, origin, without_credentials
+from lmclient.transports.base import HttpResponse
+from lmclient.transports.credentials import (
+    instead_of_the_clients,
+    origin,
+    without_credentials,
+    without_echo,
+)
 from lmclient.transports.httpx2 import NETWORK_ERRORS, Httpx2Response, connect_error, timeout_of
 
 
@@ -32,7 +38,7 @@ class OpenAITransport:
         parts = urlsplit(str(self._client.base_url))
         return urlunsplit(parts._replace(query=urlencode({**dict(parse_qsl(parts.query)), **query})))
 
-    async def send(self, request: HttpRequest) -> Httpx2Response:
+    async def send(self, request: HttpRequest) -> HttpResponse:
         if self._client.is_closed():
             raise ConfigurationError(
                 f"The openai.{type(self._client).__name__} given as `transport` is closed; make a new one."
@@ -53,7 +59,7 @@ class OpenAITransport:
             raise ConfigurationError(
                 "The OpenAI client given as `transport` has an http_client of httpx; give it one of httpx2."
             )
-        return Httpx2Response(response)
+        return without_echo(Httpx2Response(response), response.request.headers)
 
     async def aclose(self) -> None:
         return None
@@ -65,7 +71,7 @@ class OpenAITransport:
         if given is not None:
             headers["Authorization"] = given.get("authorization", Omit())
             headers["api-key"] = given.get("api-key", Omit())
-        options = openai._types.RequestOptions(
+        options = openai.RequestOptions(
             headers=headers,
             params=dict(parse_qsl(url.query, keep_blank_values=True)),  # so it wins over the client's own
             timeout=timeout_of(request),

@@ -6,9 +6,7 @@ All of them run at once, before the first test; each test then looks at one outc
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,6 +27,8 @@ from lmclient.testing.fault import (
     TOOL_CALLS,
     UNICODE_TEXT,
 )
+
+from .sockets import open_sockets, settled
 
 KEY = "sk-planted-0123456789abcdef"
 START = "The quick brown"
@@ -124,11 +124,25 @@ STREAMED: dict[str, Expected] = {
 }
 MODELS: dict[str, Expected] = {
     name: WHOLE[name]
-    for name in (
-        "ok slow_first_byte hang reset_before_headers rate_limited_once rate_limited_ms rate_limited_date "
-        "rate_limited_forever quota_exhausted server_error_once overloaded_twice bad_gateway_html "
-        "unauthorized redirect cross_host_redirect hang_mid_stream not_found_model"
-    ).split()
+    for name in [
+        "ok",
+        "slow_first_byte",
+        "hang",
+        "reset_before_headers",
+        "rate_limited_once",
+        "rate_limited_ms",
+        "rate_limited_date",
+        "rate_limited_forever",
+        "quota_exhausted",
+        "server_error_once",
+        "overloaded_twice",
+        "bad_gateway_html",
+        "unauthorized",
+        "redirect",
+        "cross_host_redirect",
+        "hang_mid_stream",
+        "not_found_model",
+    ]
 } | {"hang_mid_stream": ok, "not_found_model": ok}
 CASES = [(kind, name) for kind, table in (("whole", WHOLE), ("streamed", STREAMED)) for name in table]
 
@@ -181,19 +195,6 @@ async def run_all(provider: FaultProvider, data: Path) -> Outcomes:
     async with AsyncClient(settings) as client, asyncio.timeout(SECONDS):
         outcomes = await asyncio.gather(*(run(client, provider, *case) for case in cases))
     return dict(zip(cases, outcomes, strict=True))
-
-
-def open_sockets() -> int:
-    links = Path("/proc/self/fd")
-    return sum(os.readlink(link).startswith("socket:") for link in links.iterdir() if link.is_symlink())
-
-
-def settled(sockets: int) -> int:
-    """The number of open sockets, once it is down to `sockets` or a second has passed."""
-    until = time.monotonic() + 1
-    while open_sockets() > sockets and time.monotonic() < until:
-        time.sleep(0.005)
-    return open_sockets()
 
 
 @dataclass
