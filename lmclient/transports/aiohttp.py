@@ -167,7 +167,7 @@ class _Response:
     async def read(self) -> bytes:
         try:
             return await self._content.readany()
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, RuntimeError) as error:  # the last: the session was closed
             # What had arrived before is still in the reader, which gives no more out by itself.
             if rest := self._content._read_nowait(-1):
                 return rest
