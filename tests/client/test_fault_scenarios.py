@@ -122,28 +122,28 @@ STREAMED: dict[str, Expected] = {
     "error_event": failing(errors.ServerError, "The server had an error", 500, text="The quick"),
     "malformed_event": failing(errors.ProtocolError, "cannot be read", text=START),
 }
+ENDPOINTS = (
+    "ok",
+    "slow_first_byte",
+    "hang",
+    "reset_before_headers",
+    "rate_limited_once",
+    "rate_limited_ms",
+    "rate_limited_date",
+    "rate_limited_forever",
+    "quota_exhausted",
+    "server_error_once",
+    "overloaded_twice",
+    "bad_gateway_html",
+    "unauthorized",
+    "redirect",
+    "cross_host_redirect",
+)
 MODELS: dict[str, Expected] = {
-    name: WHOLE[name]
-    for name in [
-        "ok",
-        "slow_first_byte",
-        "hang",
-        "reset_before_headers",
-        "rate_limited_once",
-        "rate_limited_ms",
-        "rate_limited_date",
-        "rate_limited_forever",
-        "quota_exhausted",
-        "server_error_once",
-        "overloaded_twice",
-        "bad_gateway_html",
-        "unauthorized",
-        "redirect",
-        "cross_host_redirect",
-        "hang_mid_stream",
-        "not_found_model",
-    ]
-} | {"hang_mid_stream": ok, "not_found_model": ok}
+    **{name: WHOLE[name] for name in ENDPOINTS},
+    "hang_mid_stream": ok,
+    "not_found_model": ok,
+}
 CASES = [(kind, name) for kind, table in (("whole", WHOLE), ("streamed", STREAMED)) for name in table]
 
 
