@@ -8,12 +8,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from lmclient.core.completion import Completion
-from lmclient.core.conversation import Conversation, ConversationLike
+from lmclient.core.conversation import Conversation, ConversationLike, Role
 from lmclient.core.http import HttpRequest
 from lmclient.core.request import CompletionRequest, Options
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.core.tools import Tool
-from lmclient.errors import ConfigurationError
+from lmclient.errors import ConfigurationError, ProtocolError, UnsupportedOptionError
 from lmclient.interceptors.base import Closeable, Interceptor, chain
 from lmclient.interceptors.retry import RetryInterceptor
 from lmclient.profiles.directory import Profiles, Target
@@ -36,6 +36,8 @@ class CallOptions(TypedDict, total=False):
     parallel_tool_calls: bool | None
     response_format: Any
     """A type (pydantic model, dataclass, TypedDict, msgspec Struct) or a JSON schema."""
+    retries: int
+    """How often `complete` asks again, with what was wrong, for an answer that is no `response_format`."""
     max_tokens: int | None
     """The limit of output tokens, reasoning included; 0 is the server's own limit."""
     temperature: float | None
@@ -94,10 +96,17 @@ class AsyncClient:
         """The whole answer of the model behind `target`.
 
         Raises what `lmclient.errors` lists: `ConfigurationError` and `BadRequestError` for what is
-        wrong before anything is sent, `ProviderError` for what the provider refuses.
+        wrong before anything is sent, `ProviderError` for what the provider refuses. An answer that
+        does not fit `response_format` is returned as it is once `retries` are used up: its `parse`
+        says what is wrong.
         """
-        stream = await self._call(self._request(target, conversation, options, stream=False))
-        return await stream.wait()
+        retries = options.pop("retries", 0)
+        request = self._request(target, conversation, options, stream=False)
+        completion = await (await self._call(request)).wait()
+        while retries > 0 and (correction := asking_again(request, completion)) is not None:
+            request, retries = correction, retries - 1
+            completion = await (await self._call(request)).wait()
+        return completion
 
     def stream(
         self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]
@@ -107,6 +116,8 @@ class AsyncClient:
         The request is sent when the block is entered. An answer that stops before its end raises
         `StreamInterruptedError`; every error's `partial` holds what had arrived.
         """
+        if options.pop("retries", 0):
+            raise UnsupportedOptionError("A stream cannot be taken back; use retries with complete().")
         request = self._request(target, conversation, options, stream=True)
         return AsyncCompletionStream(lambda: self._call(request))
 
@@ -180,6 +191,31 @@ class AsyncClient:
             if isinstance(interceptor, RetryInterceptor):
                 return await interceptor.repeat(ask, time.monotonic() + profile.timeouts.total)
         return await ask(0.0)
+
+
+def asking_again(request: CompletionRequest, completion: Completion) -> CompletionRequest | None:
+    """The request for a better answer, if this one does not fit the `response_format`, else None."""
+    wanted = request.options.response_format
+    if wanted is None or completion.tool_calls:
+        return None
+    from lmclient.core.structured import parse_completion, validation_message
+
+    try:
+        parse_completion(completion, wanted)
+    except ProtocolError as problem:
+        conversation = request.conversation.copy().append(completion)
+        conversation.add(Role.USER, validation_message(problem))
+        return CompletionRequest(
+            profile=request.profile,
+            fallbacks=request.fallbacks,
+            category=request.category,
+            conversation=conversation,
+            options=request.options,
+            skip_cache=request.skip_cache,
+            tags=request.tags,
+            deadline=request.deadline,
+        )
+    return None
 
 
 _NO_OPTIONS = Options()
