@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import pkgutil
 from collections.abc import Callable
 from difflib import get_close_matches
 
@@ -14,74 +15,20 @@ from lmclient.providers.http import HttpProvider
 ENTRY_POINTS = "lmclient.providers"
 
 
-def _openai_chat() -> WireProtocol:
-    from lmclient.protocols.openai_chat import OpenAIChat
-
-    return OpenAIChat()
-
-
-def _openai_responses() -> WireProtocol:
-    from lmclient.protocols.openai_responses import OpenAIResponses
-
-    return OpenAIResponses()
-
-
-def _gemini() -> WireProtocol:
-    from lmclient.protocols.gemini import Gemini
-
-    return Gemini()
-
-
-def _anthropic() -> WireProtocol:
-    from lmclient.protocols.anthropic import Anthropic
-
-    return Anthropic()
-
-
-def _ollama() -> WireProtocol:
-    from lmclient.protocols.ollama import Ollama
-
-    return Ollama()
-
-
-def _local(context: ProviderContext) -> Provider:
-    from lmclient.providers.local.provider import LocalProvider
-
-    return LocalProvider(context)
-
-
-def _azure_openai(context: ProviderContext) -> Provider:
-    from lmclient.providers.azure_openai import AzureOpenAIProvider
-
-    return AzureOpenAIProvider(context)
-
-
-def _azure_ai(context: ProviderContext) -> Provider:
-    from lmclient.providers.azure_ai import AzureAIProvider
-
-    return AzureAIProvider(context)
-
-
-def _openrouter(context: ProviderContext) -> Provider:
-    from lmclient.providers.openrouter import OpenRouterProvider
-
-    return OpenRouterProvider(context)
-
-
-PROTOCOLS: dict[str, Callable[[], WireProtocol]] = {
-    "openai-chat": _openai_chat,
-    "openai-responses": _openai_responses,
-    "gemini": _gemini,
-    "anthropic": _anthropic,
-    "ollama": _ollama,
+PROTOCOLS = {
+    "openai-chat": "lmclient.protocols.openai_chat:OpenAIChat",
+    "openai-responses": "lmclient.protocols.openai_responses:OpenAIResponses",
+    "gemini": "lmclient.protocols.gemini:Gemini",
+    "anthropic": "lmclient.protocols.anthropic:Anthropic",
+    "ollama": "lmclient.protocols.ollama:Ollama",
 }
 """Providers that are a protocol over plain HTTP; what is particular about them is their dialect."""
 
-FACTORIES: dict[str, ProviderFactory] = {
-    "llama-cpp": _local,
-    "azure-openai": _azure_openai,
-    "azure-ai": _azure_ai,
-    "openrouter": _openrouter,
+FACTORIES = {
+    "llama-cpp": "lmclient.providers.local.provider:LocalProvider",
+    "azure-openai": "lmclient.providers.azure_openai:AzureOpenAIProvider",
+    "azure-ai": "lmclient.providers.azure_ai:AzureAIProvider",
+    "openrouter": "lmclient.providers.openrouter:OpenRouterProvider",
 }
 """Providers that need more than that."""
 
@@ -101,12 +48,15 @@ def create_provider(name: str, context: ProviderContext) -> Provider:
     """A new provider of this name. Raises `ConfigurationError` if there is none."""
     if name in _registered:
         return _registered[name](context)
+    factory: ProviderFactory
     if name in FACTORIES:
-        return FACTORIES[name](context)
+        factory = pkgutil.resolve_name(FACTORIES[name])
+        return factory(context)
     if name in PROTOCOLS:
-        return HttpProvider(name, PROTOCOLS[name](), context)
+        protocol: Callable[[], WireProtocol] = pkgutil.resolve_name(PROTOCOLS[name])
+        return HttpProvider(name, protocol(), context)
     for point in importlib.metadata.entry_points(group=ENTRY_POINTS, name=name):
-        factory: ProviderFactory = point.load()
+        factory = point.load()
         return factory(context)
     close = get_close_matches(name, provider_names(), n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
