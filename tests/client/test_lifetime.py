@@ -21,19 +21,12 @@ from lmclient.testing.fault import TEXT
 
 from .conftest import Fault
 from .sockets import open_sockets, settled
+from .waiting import eventually
 
 FaultOf = Callable[[str], Fault]
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 needs_signals = pytest.mark.skipif(os.name == "nt", reason="presses Ctrl-C with a signal")
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="counts sockets in /proc")
-
-
-def eventually(condition: Callable[[], Any], seconds: float = 2.0) -> Any:
-    """What the condition gives once it holds, or after `seconds`."""
-    until = time.monotonic() + seconds
-    while not (value := condition()) and time.monotonic() < until:
-        time.sleep(0.002)
-    return value
 
 
 # Closing
