@@ -44,6 +44,11 @@ def register_provider(name: str, factory: ProviderFactory) -> None:
     _registered[name] = factory
 
 
+def unregister_provider(name: str) -> None:
+    """Takes back what `register_provider` did; clients that have made the provider keep it."""
+    _registered.pop(name, None)
+
+
 def create_provider(name: str, context: ProviderContext) -> Provider:
     """A new provider of this name. Raises `ConfigurationError` if there is none."""
     if name in _registered:

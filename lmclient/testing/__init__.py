@@ -8,6 +8,8 @@ exchanges, `MockProvider` answers as fast as it can. Each is started in the same
     async with ReplayProvider.open("exchanges") as provider:     on the running event loop
         ...
 
+`ScriptedModel` says what a test tells it to, without any server.
+
 `lmclient.testing.pytest_plugin` has them as fixtures, `lmclient testing serve` starts them from
 the command line. Nothing is loaded before it is used.
 """
@@ -22,14 +24,16 @@ if TYPE_CHECKING:
     from lmclient.testing.fault import FaultProvider
     from lmclient.testing.mock import MockProvider
     from lmclient.testing.replay import ReplayProvider
+    from lmclient.testing.scripted import ScriptedModel
 
-__all__ = ["Exchange", "FaultProvider", "MockProvider", "ReplayProvider"]
+__all__ = ["Exchange", "FaultProvider", "MockProvider", "ReplayProvider", "ScriptedModel"]
 
 _MODULES = {
     "Exchange": "lmclient.testing.exchange",
     "FaultProvider": "lmclient.testing.fault",
     "MockProvider": "lmclient.testing.mock",
     "ReplayProvider": "lmclient.testing.replay",
+    "ScriptedModel": "lmclient.testing.scripted",
 }
 
 

@@ -1,4 +1,4 @@
-"""pytest fixtures: the test servers of `lmclient.testing`.
+"""pytest fixtures: the test servers and the scripted model of `lmclient.testing`.
 
 pytest finds this module by itself where lmclient is installed. It is imported at every start of
 pytest, so each fixture loads its server only when a test asks for it.
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lmclient.testing.fault import FaultProvider
     from lmclient.testing.mock import MockProvider
     from lmclient.testing.replay import ReplayProvider
+    from lmclient.testing.scripted import ScriptedModel
 
 
 class StartReplay(Protocol):
@@ -55,3 +56,12 @@ def replay_provider() -> Iterator[StartReplay]:
             return stack.enter_context(ReplayProvider.running(exchanges, split=split))
 
         yield start
+
+
+@pytest.fixture
+def scripted_model() -> Iterator[ScriptedModel]:
+    """A model that says what the test tells it to, without any server."""
+    from lmclient.testing.scripted import ScriptedModel
+
+    with ScriptedModel() as model:
+        yield model
