@@ -24,7 +24,13 @@ from azure.core.rest import AsyncHttpResponse
 from azure.core.rest import HttpRequest as AzureRequest
 
 from lmclient.core.http import HttpRequest
-from lmclient.errors import AuthenticationError, ConnectError, ConnectTimeoutError, StreamInterruptedError
+from lmclient.errors import (
+    AuthenticationError,
+    ConnectError,
+    ConnectTimeoutError,
+    LMClientError,
+    StreamInterruptedError,
+)
 from lmclient.transports.base import HttpResponse, Transport
 from lmclient.transports.credentials import (
     CREDENTIALS,
@@ -138,6 +144,8 @@ async def run_pipeline(client: ChatCompletionsClient, request: HttpRequest, base
     prepared = AzureRequest(request.method, request.url, headers=headers, content=request.body or None)
     try:
         return await client.send_request(prepared, stream=True, **options)
+    except LMClientError:  # of the transport that carries for the pipeline; some are OSErrors
+        raise
     except AzureError as error:
         raise _translated(error, request) from error
     except (OSError, ValueError) as error:

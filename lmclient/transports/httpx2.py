@@ -22,8 +22,9 @@ CONNECTION_HEADERS = frozenset({"host", "connection", "content-length", "accept-
 class Httpx2Transport:
     """Carries requests with the user's client, with its headers, auth, proxies, TLS and mocks.
 
-    A key in the profile comes before the client's headers, the client's `auth` before both. The limits of time are the profile's, redirects are not followed, and the client stays the
-    user's to close. A client belongs to the event loop on which it was used first.
+    A key in the profile comes before the client's headers, the client's `auth` before both. The limits
+    of time are the profile's, redirects are not followed, and the client stays the user's to close. It
+    belongs to the event loop on which it was used first.
     """
 
     def __init__(self, client: httpx2.AsyncClient) -> None:

@@ -10,7 +10,7 @@ import openai
 from openai import Omit
 
 from lmclient.core.http import HttpRequest
-from lmclient.errors import AuthenticationError, ConfigurationError, ConnectError
+from lmclient.errors import AuthenticationError, ConfigurationError, ConnectError, LMClientError
 from lmclient.transports.base import HttpResponse
 from lmclient.transports.credentials import (
     instead_of_the_clients,
@@ -45,6 +45,8 @@ class OpenAITransport:
             )
         try:
             response = await self._call(request)
+        except LMClientError:  # of the transport that carries for the client; some are OSErrors
+            raise
         except openai.APIStatusError as error:
             response = error.response
         except openai.APIConnectionError as error:

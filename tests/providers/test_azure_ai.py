@@ -12,8 +12,10 @@ import pytest
 from azure.ai.inference.aio import ChatCompletionsClient
 from azure.core.credentials import AzureKeyCredential
 
-from lmclient import AsyncClient, ConnectError, ModelProfile, Settings
+from lmclient import AsyncClient, ConnectError, ConnectTimeoutError, ModelProfile, Settings
+from lmclient.core.http import HttpRequest
 from lmclient.testing import FaultProvider, ReplayProvider
+from lmclient.transports.base import HttpResponse
 
 ANSWER = {
     "path": "/models/chat/completions",
@@ -46,6 +48,16 @@ async def client(settings: Settings) -> AsyncIterator[AsyncClient]:
 async def server() -> AsyncIterator[ReplayProvider]:
     async with ReplayProvider.open({"x": ANSWER}) as opened:
         yield opened
+
+
+class Unreachable:
+    """A transport to a server that does not accept in time."""
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        raise ConnectTimeoutError("No connection within 1 s.")
+
+    async def aclose(self) -> None:
+        return None
 
 
 def profile(url: str, **values: Any) -> ModelProfile:
@@ -110,6 +122,12 @@ async def test_a_token_is_not_sent_over_plain_http(
     monkeypatch.setattr(azure.identity, "DefaultAzureCredential", Credential)
     with pytest.raises(ConnectError, match="https"):
         await client.complete(profile(server.url("x", "models"), api_key=None), "Hello")
+
+
+async def test_errors_of_the_carrying_transport_pass_the_pipeline_unchanged(settings: Settings) -> None:
+    async with AsyncClient(settings, interceptors=[], transport=Unreachable()) as client:
+        with pytest.raises(ConnectTimeoutError, match="within 1 s"):
+            await client.complete(profile("http://127.0.0.1:9/models"), "Hello")
 
 
 async def test_the_pipeline_retries_nothing(client: AsyncClient) -> None:
