@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import os
-import threading
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Self, Unpack
 
-import anyio
-from anyio.from_thread import BlockingPortal
-
+from lmclient.background import BackgroundLoop
 from lmclient.client import AsyncClient, CallOptions
 from lmclient.core.completion import Chunk, Completion
 from lmclient.core.conversation import ConversationLike
 from lmclient.core.http import HttpRequest
 from lmclient.core.stream import AsyncCompletionStream
-from lmclient.errors import LMClientError
 from lmclient.interceptors.base import Interceptor
 from lmclient.profiles.directory import Target
 from lmclient.profiles.model import ModelProfile
@@ -28,9 +21,6 @@ from lmclient.settings import Settings
 
 if TYPE_CHECKING:
     from lmclient.transports.adapting import TransportLike
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Client:
@@ -48,7 +38,7 @@ class Client:
         transport: TransportLike | None = None,
     ) -> None:
         self._client = AsyncClient(settings, interceptors=interceptors, transport=transport)
-        self._background = _BackgroundLoop()
+        self._background = BackgroundLoop()
         self._finalizer = weakref.finalize(self, self._background.close, self._client.aclose)
 
     @property
@@ -102,7 +92,7 @@ class Client:
 class CompletionStream:
     """The chunks of one answer, and afterwards its `completion`; see `AsyncCompletionStream`."""
 
-    def __init__(self, stream: AsyncCompletionStream, background: _BackgroundLoop) -> None:
+    def __init__(self, stream: AsyncCompletionStream, background: BackgroundLoop) -> None:
         self._stream = stream
         self._background = background
         self._ready: deque[Chunk] = deque()
@@ -136,72 +126,3 @@ class CompletionStream:
         self._ready.clear()
         if self._background.running:
             self._background.run(self._stream.aclose)
-
-
-class _BackgroundLoop:
-    """An event loop in a thread of its own, for one client in one process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
-        self._portal: BlockingPortal | None = None
-        self._thread: threading.Thread | None = None
-        self._closed = False
-
-    @property
-    def running(self) -> bool:
-        return self._portal is not None and self._pid == os.getpid()
-
-    def run(self, function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result of the coroutine function, run on the loop. An interrupt cancels it there."""
-        portal = self._portal
-        if portal is None or self._pid != os.getpid():
-            portal = self._start()
-        try:
-            future: concurrent.futures.Future[T] = portal.start_task_soon(
-                cast(Callable[[], Awaitable[T]], partial(function, *args, **kwargs))
-            )
-        except RuntimeError as error:
-            raise LMClientError(f"The client cannot be called from here: {error}.") from error
-        try:
-            return future.result()
-        except concurrent.futures.CancelledError:
-            raise LMClientError("The client was closed during the call.") from None
-        except BaseException:
-            future.cancel()
-            raise
-
-    def close(self, release: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Awaits `release` on the loop, cancels what still runs there, and ends its thread."""
-        self._closed = True
-        portal, thread = self._portal, self._thread
-        if portal is None or thread is None or self._pid != os.getpid():
-            return
-        self._portal = None
-        if thread is threading.current_thread():  # collected as garbage there: ends with the process
-            return
-        portal.call(release)
-        portal.call(portal.stop, True)
-        thread.join()
-
-    def _start(self) -> BlockingPortal:
-        if self._pid != os.getpid():
-            self._pid, self._portal = os.getpid(), None
-            self._lock = threading.Lock()  # another thread of the parent may have held it
-        with self._lock:
-            if self._closed:
-                raise LMClientError("The client is closed; make a new one.")
-            if self._portal is None:
-                started: concurrent.futures.Future[BlockingPortal] = concurrent.futures.Future()
-                self._thread = threading.Thread(
-                    target=anyio.run, args=(_serve, started), name="lmclient", daemon=True
-                )
-                self._thread.start()
-                self._portal = started.result()
-            return self._portal
-
-
-async def _serve(started: concurrent.futures.Future[BlockingPortal]) -> None:
-    async with BlockingPortal() as portal:
-        started.set_result(portal)
-        await portal.sleep_until_stopped()
