@@ -54,8 +54,8 @@ def adapt(transport: TransportLike) -> Transport:
         return given
     raise ConfigurationError(
         f"An object of type {type(given).__name__} cannot be a `transport`; expected an "
-        "httpx2.AsyncClient, an openai.AsyncOpenAI, an azure.ai.inference.aio.ChatCompletionsClient, or an object with the "
-        "methods of lmclient.transports.base.Transport."
+        "httpx2.AsyncClient, an openai.AsyncOpenAI, an azure.ai.inference.aio.ChatCompletionsClient, "
+        "or an object with the methods of lmclient.transports.base.Transport."
     )
 
 
