@@ -232,9 +232,9 @@ async def read_all(
 def redirected(http: HttpRequest, location: str, status: int) -> HttpRequest:
     """The request to where the server points, without credentials if that is another server.
 
-    Raises `ProtocolError` for a redirect that would turn the call into a GET.
+    Raises `ProtocolError` for a redirect that would turn the call into a GET, or that leads nowhere.
     """
-    url = urljoin(http.url, location)
+    url = _joined(http.url, location)
     if http.method != "GET" and status not in (307, 308):
         to = urlsplit(url)
         raise ProtocolError(
@@ -246,3 +246,17 @@ def redirected(http: HttpRequest, location: str, status: int) -> HttpRequest:
     kept = ("accept", "content-type", "user-agent")
     headers = {name: value for name, value in http.headers.items() if name in kept}
     return msgspec.structs.replace(http, url=url, headers=headers, anonymous=True)
+
+
+def _joined(base: str, location: str) -> str:
+    try:
+        url = urljoin(base, location)
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ProtocolError(
+            "The server's redirect leads to no http:// or https:// URL; check the profile's url."
+        )
+    return url

@@ -103,6 +103,15 @@ class _Session:
                 f"No connection to {_origin(url)} within {request.connect_timeout:g} s; "
                 "check the url, or raise timeouts.connect of the profile."
             ) from error
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise ConnectError(
+                f"{_origin(url)} shows a certificate that is not trusted ({_reason(error)}); "
+                "set ca_bundle in the settings to the file that vouches for it."
+            ) from error
+        except aiohttp.ClientHttpProxyError as error:  # its own message holds the proxy's password
+            raise ConnectError(
+                f"The proxy does not let us through to {_origin(url)}: {error.status} {error.message}."
+            ) from None
         except aiohttp.ClientConnectorError as error:
             raise ConnectError(f"Cannot connect to {_origin(url)}: {_reason(error)}.") from error
         except aiohttp.ServerDisconnectedError as error:

@@ -16,6 +16,7 @@ from lmclient import (
     Client,
     LMClientError,
     ModelProfile,
+    Settings,
     StreamInterruptedError,
     errors,
 )
