@@ -58,11 +58,15 @@ if TYPE_CHECKING:
     from lmclient.interceptors.base import Interceptor as Interceptor
     from lmclient.interceptors.rate_limit import RateLimitInterceptor as RateLimitInterceptor
     from lmclient.interceptors.retry import RetryInterceptor as RetryInterceptor
+    from lmclient.interceptors.spend import SpendInterceptor as SpendInterceptor
     from lmclient.profiles.category import Category as Category
     from lmclient.profiles.model import ModelProfile as ModelProfile
     from lmclient.prompts import register_prompt_format as register_prompt_format
     from lmclient.providers.registry import register_provider as register_provider
     from lmclient.settings import Settings as Settings
+    from lmclient.spend.ledger import Ledger as Ledger
+    from lmclient.spend.records import SpendRecord as SpendRecord
+    from lmclient.spend.reports import SpendRow as SpendRow
     from lmclient.sync import Client as Client
     from lmclient.sync import CompletionStream as CompletionStream
     from lmclient.tokens import register_tokenizer as register_tokenizer
@@ -86,11 +90,15 @@ _MODULES = {
     "interceptors.base": "CallNext Hooks Interceptor",
     "interceptors.rate_limit": "RateLimitInterceptor",
     "interceptors.retry": "RetryInterceptor",
+    "interceptors.spend": "SpendInterceptor",
     "profiles.category": "Category",
     "profiles.model": "ModelProfile",
     "prompts": "register_prompt_format",
     "providers.registry": "register_provider",
     "settings": "Settings",
+    "spend.ledger": "Ledger",
+    "spend.records": "SpendRecord",
+    "spend.reports": "SpendRow",
     "sync": "Client CompletionStream",
     "tokens": "register_tokenizer",
 }

@@ -24,6 +24,7 @@ from lmclient.transports.adapting import adapt
 from lmclient.transports.base import HttpOptions
 
 if TYPE_CHECKING:
+    from lmclient.spend.client import AsyncSpend
     from lmclient.transports.adapting import TransportLike
 
 
@@ -120,6 +121,15 @@ class AsyncClient:
             raise UnsupportedOptionError("A stream cannot be taken back; use retries with complete().")
         request = self._request(target, conversation, options, stream=True)
         return AsyncCompletionStream(lambda: self._call(request))
+
+    @property
+    def spend(self) -> AsyncSpend:
+        """What the calls have cost, as the ledger of the settings says: reports, totals and records."""
+        from lmclient.spend.client import AsyncSpend
+        from lmclient.spend.ledger import Ledger
+
+        assert self.settings.spend.url is not None  # filled in by the settings
+        return AsyncSpend(Ledger(self.settings.spend.url))
 
     def profile(self, target: Target) -> ModelProfile:
         """The profile behind `target`. Raises `ConfigurationError` if there is none."""

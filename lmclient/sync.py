@@ -20,6 +20,7 @@ from lmclient.profiles.model import ModelProfile
 from lmclient.settings import Settings
 
 if TYPE_CHECKING:
+    from lmclient.spend.client import Spend
     from lmclient.transports.adapting import TransportLike
 
 
@@ -57,6 +58,13 @@ class Client:
     ) -> CompletionStream:
         """The answer as a stream of chunks, to be used in a `with` block."""
         return CompletionStream(self._client.stream(target, conversation, **options), self._background)
+
+    @property
+    def spend(self) -> Spend:
+        """What the calls have cost, as the ledger of the settings says: reports, totals and records."""
+        from lmclient.spend.client import Spend
+
+        return Spend(self._client.spend, self._background.run)
 
     def profile(self, target: Target) -> ModelProfile:
         """The profile behind `target`. Raises `ConfigurationError` if there is none."""

@@ -1,0 +1,185 @@
+"""The ledger: every attempt of every call, committed before the caller has the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import os
+import threading
+from collections.abc import Callable, Sequence
+from decimal import Context, Decimal
+from typing import Any, TypeVar
+
+import msgspec
+
+from lmclient.spend.database import Database, Row, connect
+from lmclient.spend.records import SpendRecord
+from lmclient.spend.writer import Entry, Writer
+
+T = TypeVar("T")
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_PICO = Decimal(10**12)
+EXACT = Context(prec=100)
+"""Money is added up without rounding, whatever the caller's own decimal context says."""
+_MAX_PICO = Decimal(2**63 - 1)
+
+COLUMNS = (
+    *("call_id", "attempt", "final", "time", "day", "category", "profile", "provider", "model"),
+    *("input_tokens", "cached_input_tokens", "cache_write_tokens", "cache_write_1h_tokens"),
+    *("output_tokens", "reasoning_tokens", "estimated", "inconsistent"),
+    *("cost", "cost_pico", "currency", "cost_source", "saved_cost", "saved_pico"),
+    *("duration", "waited", "time_to_first_token", "requests"),
+    *("status", "finish_reason", "error", "http_status", "tags", "conversation_id"),
+)
+_INSERT = (
+    f"INSERT INTO lmclient_spend ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
+    "ON CONFLICT DO NOTHING"
+)
+
+
+class Ledger:
+    """The ledger behind a `sqlite:///file` or `postgresql://…` URL.
+
+    May be shared by tasks, threads and event loops; after a fork the child has a connection of its
+    own. What is written passes one thread, whose commits take all that waits; nothing blocks an
+    event loop.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._lock = threading.Lock()
+        self._pid = 0
+        self._writer = Writer(self._connect, _INSERT)
+        self._is_open = False
+
+    async def open(self) -> None:
+        """Creates or updates the tables, once. Raises `ConfigurationError` if that is not possible."""
+        if not self._is_open:
+            await self.run(_nothing)
+            self._is_open = True
+
+    async def book(self, records: Sequence[SpendRecord]) -> None:
+        """Returns once the records are committed.
+
+        If the database cannot be written, an error is logged, the records are kept in memory and
+        tried again: whoever has paid for an answer gets it.
+        """
+        if records:
+            loop = asyncio.get_running_loop()
+            entry = Entry(loop, loop.create_future(), rows=[row_of(record) for record in records])
+            self._put(entry)
+            await entry.future
+
+    async def run(self, work: Callable[[Database], T]) -> T:
+        """What `work` returns, which runs on the writing thread in a transaction of the ledger.
+
+        Between processes, too, no other transaction runs at the same time in SQLite; in Postgres
+        `work` takes the locks that it needs. It may be called again if the transaction fails. What
+        it raises undoes what it did.
+        """
+        loop = asyncio.get_running_loop()
+        entry = Entry(loop, loop.create_future(), work=work)
+        self._put(entry)
+        result: T = await entry.future
+        return result
+
+    async def read(self, query: Callable[[Database], T]) -> T:
+        """What `query` returns, which runs on another thread with a connection of its own.
+
+        Raises `ConfigurationError` if the ledger cannot be opened.
+        """
+        return await asyncio.to_thread(self._read, query)
+
+    async def aclose(self) -> None:
+        """Writes what waits, and closes the connection. A later call opens it again."""
+        if self._pid == os.getpid():
+            await asyncio.to_thread(self._writer.close)
+
+    def _put(self, entry: Entry) -> None:
+        if self._pid != os.getpid():
+            self._renew()
+        self._writer.put(entry)
+
+    def _renew(self) -> None:
+        """A writer of this process: the parent's thread does not exist here."""
+        with self._lock:
+            if self._pid != os.getpid():
+                self._writer = Writer(self._connect, _INSERT)
+                self._pid = os.getpid()
+
+    def _connect(self) -> Database:
+        return connect(self._url)
+
+    def _read(self, query: Callable[[Database], T]) -> T:
+        database = self._connect()
+        try:
+            with database.transaction(write=False):
+                return query(database)
+        finally:
+            database.close()
+
+
+def _nothing(database: Database) -> None:
+    """Work that only has the ledger opened."""
+
+
+def row_of(record: SpendRecord) -> Row:
+    """The record as a row, in the order of `COLUMNS`."""
+    time = record.time
+    return (
+        record.call_id,
+        record.attempt,
+        int(record.final),
+        (time - EPOCH) // _MICROSECOND,
+        time.astimezone(datetime.UTC).date().isoformat(),
+        _storable(record.category),
+        _storable(record.profile),
+        _storable(record.provider),
+        _storable(record.model),
+        record.input_tokens,
+        record.cached_input_tokens,
+        record.cache_write_tokens,
+        record.cache_write_1h_tokens,
+        record.output_tokens,
+        record.reasoning_tokens,
+        int(record.estimated),
+        int(record.inconsistent),
+        *_money(record.cost),
+        record.currency,
+        record.cost_source,
+        *_money(record.saved_cost),
+        record.duration,
+        record.waited,
+        record.time_to_first_token,
+        record.requests,
+        record.status,
+        record.finish_reason,
+        record.error,
+        record.http_status,
+        _tags(record.tags),
+        _storable(record.conversation_id),
+    )
+
+
+def _money(amount: Decimal | None) -> tuple[str | None, int | None]:
+    """The amount as text, and in units of 10^-12 if it is a whole number of them that fits."""
+    if amount is None:
+        return None, None
+    pico = EXACT.multiply(amount, _PICO)
+    whole = int(pico) if abs(pico) <= _MAX_PICO else None
+    return format(amount, "f"), whole if whole == pico else None
+
+
+def _tags(tags: dict[str, str]) -> str:
+    if not tags:
+        return "{}"
+    clean = {_storable(str(name)): _storable(str(value)) for name, value in tags.items()}
+    return msgspec.json.encode(clean).decode()
+
+
+def _storable(text: Any) -> Any:
+    """The text without what a database refuses: half characters, and NUL in Postgres."""
+    if text is None or (text.isascii() and "\0" not in text):
+        return text
+    return text.replace("\0", "�").encode("utf-8", "replace").decode()

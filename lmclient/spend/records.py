@@ -1,0 +1,168 @@
+"""The rows of the ledger: one for each attempt of a call, made from what the call reports."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from decimal import Decimal
+
+import msgspec
+
+from lmclient.core.completion import Completion
+from lmclient.core.request import Attempt, CompletionRequest
+from lmclient.core.usage import Usage
+from lmclient.errors import ProviderError, StreamInterruptedError
+
+MAX_COUNT = 10**15
+"""No provider counts more tokens; a number beyond it would not fit into every database."""
+
+
+class SpendRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt as the ledger keeps it; never text of a prompt or an answer, never a key.
+
+    `call_id` is the same for all attempts of a call, `attempt` counts from 1, and `final` is True
+    for the last one. `time` is when it started, in UTC; `duration`, `waited` (before it) and
+    `time_to_first_token` are seconds. `status` is "finished", "failed", "cancelled" (the caller
+    left) or "interrupted" (the answer stopped before its end); `finish_reason` is set for the first,
+    `error` (the name of a class) and `http_status` for the others. `cost` is None where no price is
+    known or nothing was received, 0 for an answer from the cache, whose `saved_cost` is what it
+    would have cost. `inconsistent` marks counts that contradict each other. `conversation_id` is
+    `metadata["id"]` of the conversation.
+    """
+
+    call_id: str
+    attempt: int
+    final: bool = True
+    time: datetime.datetime
+    category: str | None = None
+    profile: str
+    provider: str
+    model: str
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    estimated: bool = False
+    inconsistent: bool = False
+    cost: Decimal | None = None
+    currency: str = "USD"
+    cost_source: str | None = None
+    saved_cost: Decimal | None = None
+    duration: float = 0.0
+    waited: float = 0.0
+    time_to_first_token: float | None = None
+    requests: int = 1
+    status: str = "finished"
+    finish_reason: str | None = None
+    error: str | None = None
+    http_status: int | None = None
+    tags: dict[str, str] = {}
+    conversation_id: str | None = None
+
+    @property
+    def cached(self) -> bool:
+        """Whether the answer came from the cache."""
+        return self.cost_source == "cache"
+
+
+def records_of(
+    request: CompletionRequest, completion: Completion | None = None, first: int = 0
+) -> list[SpendRecord]:
+    """The records of a call that is over, from its attempt number `first` on.
+
+    `completion` is its answer, which has a record of its own if no attempt gave it (the cache did).
+    """
+    attempts = request.attempts[first:]
+    answered_otherwise = completion is not None and (completion.cached or not attempts)
+    last = -1 if answered_otherwise else len(attempts) - 1
+    records = [
+        _of_attempt(request, attempt, first + index + 1, index == last)
+        for index, attempt in enumerate(attempts)
+    ]
+    if answered_otherwise and completion is not None:
+        records.append(_of_answer(request, completion, len(request.attempts) + 1))
+    return records
+
+
+def _of_attempt(request: CompletionRequest, attempt: Attempt, number: int, final: bool) -> SpendRecord:
+    profile, error = attempt.profile, attempt.error
+    completion = attempt.completion or Completion(currency=profile.cost.currency)
+    usage = completion.usage
+    conversation_id = request.conversation.metadata.get("id")
+    return SpendRecord(
+        call_id=request.id,
+        attempt=number,
+        final=final,
+        time=attempt.started,
+        category=request.category,
+        profile=profile.name,
+        provider=profile.provider,
+        model=completion.model or profile.model,
+        input_tokens=_count(usage.input_tokens),
+        cached_input_tokens=_count(usage.cached_input_tokens),
+        cache_write_tokens=_count(usage.cache_write_tokens),
+        cache_write_1h_tokens=_count(usage.cache_write_1h_tokens),
+        output_tokens=_count(usage.output_tokens),
+        reasoning_tokens=_count(usage.reasoning_tokens),
+        estimated=usage.estimated,
+        inconsistent=bool(completion.metadata.get("usage_inconsistent")),
+        cost=completion.cost,
+        currency=completion.currency,
+        cost_source=completion.cost_source,
+        duration=attempt.duration,
+        waited=attempt.waited,
+        time_to_first_token=completion.time_to_first_token,
+        status=_status(error),
+        finish_reason=completion.finish_reason.value if error is None else None,
+        error=None if error is None else type(error).__name__,
+        http_status=error.status if isinstance(error, ProviderError) else None,
+        tags=request.tags,
+        conversation_id=None if conversation_id is None else str(conversation_id),
+    )
+
+
+def _of_answer(request: CompletionRequest, completion: Completion, number: int) -> SpendRecord:
+    """The record of an answer without an attempt: the cache's, or an interceptor's own."""
+    now = datetime.datetime.now(datetime.UTC)
+    attempt = Attempt(
+        profile=request.profile,
+        started=now - datetime.timedelta(seconds=completion.duration),
+        duration=completion.duration,
+        completion=completion,
+    )
+    record = _of_attempt(request, attempt, number, final=True)
+    profile = completion.profile or request.profile.name
+    if not completion.cached:
+        return msgspec.structs.replace(record, profile=profile, requests=0)
+    saved = completion.metadata.get("saved_cost")
+    return msgspec.structs.replace(
+        record,
+        profile=profile,
+        requests=0,
+        cost=Decimal(0),
+        cost_source="cache",
+        saved_cost=None if saved is None else Decimal(saved),
+    )
+
+
+def _status(error: BaseException | None) -> str:
+    if error is None:
+        return "finished"
+    if isinstance(error, asyncio.CancelledError):
+        return "cancelled"
+    return "interrupted" if isinstance(error, StreamInterruptedError) else "failed"
+
+
+def _count(tokens: int) -> int:
+    return tokens if tokens < MAX_COUNT else MAX_COUNT
+
+
+def is_inconsistent(usage: Usage) -> bool:
+    """Whether parts of the usage are more than their whole."""
+    return (
+        usage.cached_input_tokens + usage.cache_write_tokens > usage.input_tokens
+        or usage.cache_write_1h_tokens > usage.cache_write_tokens
+        or usage.reasoning_tokens > usage.output_tokens
+    )

@@ -1,0 +1,80 @@
+"""The tables of the ledger, and how an older ledger becomes a newer one.
+
+A migration is added at the end of `MIGRATIONS` and never changed once it was released. `{id}` and
+`{decimal}` stand for what the databases call differently.
+"""
+
+from __future__ import annotations
+
+from lmclient.errors import ConfigurationError
+from lmclient.spend.database import Database
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        # Times are microseconds since 1970 in UTC, and days are those of UTC. `cost` is exact for
+        # whoever reads the table; `cost_pico` is the same in units of 10^-12, which a database can add
+        # up exactly, or NULL where the cost does not fit into it.
+        """CREATE TABLE lmclient_spend (
+            id {id},
+            call_id TEXT NOT NULL,
+            attempt INTEGER NOT NULL,
+            final INTEGER NOT NULL,
+            time BIGINT NOT NULL,
+            day TEXT NOT NULL,
+            category TEXT,
+            profile TEXT NOT NULL,
+            provider TEXT NOT NULL,
+            model TEXT NOT NULL,
+            input_tokens BIGINT NOT NULL,
+            cached_input_tokens BIGINT NOT NULL,
+            cache_write_tokens BIGINT NOT NULL,
+            cache_write_1h_tokens BIGINT NOT NULL,
+            output_tokens BIGINT NOT NULL,
+            reasoning_tokens BIGINT NOT NULL,
+            estimated INTEGER NOT NULL,
+            inconsistent INTEGER NOT NULL,
+            cost {decimal},
+            cost_pico BIGINT,
+            currency TEXT NOT NULL,
+            cost_source TEXT,
+            saved_cost {decimal},
+            saved_pico BIGINT,
+            duration DOUBLE PRECISION NOT NULL,
+            waited DOUBLE PRECISION NOT NULL,
+            time_to_first_token DOUBLE PRECISION,
+            requests INTEGER NOT NULL,
+            status TEXT NOT NULL,
+            finish_reason TEXT,
+            error TEXT,
+            http_status INTEGER,
+            tags TEXT NOT NULL,
+            conversation_id TEXT
+        )""",
+        # A row that is written again, because it was not sure whether it had been, stays one row.
+        "CREATE UNIQUE INDEX lmclient_spend_call ON lmclient_spend (call_id, attempt)",
+        "CREATE INDEX lmclient_spend_day ON lmclient_spend (day)",
+        "CREATE INDEX lmclient_spend_odd_cost ON lmclient_spend (day) "
+        "WHERE cost_pico IS NULL AND cost IS NOT NULL OR saved_pico IS NULL AND saved_cost IS NOT NULL",
+    ),
+)
+
+
+def migrate(database: Database, migrations: tuple[tuple[str, ...], ...] = MIGRATIONS) -> None:
+    """Brings the tables up to date, in one transaction that only one process at a time can be in.
+
+    Raises `ConfigurationError` if a newer version of lmclient has written them.
+    """
+    with database.transaction():
+        database.lock()
+        database.execute("CREATE TABLE IF NOT EXISTS lmclient_schema (version INTEGER NOT NULL)")
+        rows = database.execute("SELECT MAX(version) FROM lmclient_schema")
+        version: int = rows[0][0] or 0
+        if version > len(migrations):
+            raise ConfigurationError(
+                f"The ledger {database.name} was written by a newer version of lmclient (schema {version}, "
+                f"this one knows {len(migrations)}); update lmclient or set another spend.url."
+            )
+        for number, statements in enumerate(migrations[version:], start=version + 1):
+            for statement in statements:
+                database.execute(statement.format(**database.type_names))
+            database.execute("INSERT INTO lmclient_schema (version) VALUES (?)", (number,))

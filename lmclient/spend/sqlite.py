@@ -1,0 +1,145 @@
+"""The ledger in a SQLite file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from lmclient.errors import ConfigurationError
+from lmclient.spend.database import Row
+
+BUSY_TIMEOUT = 5.0
+"""Seconds that a transaction waits for those of other processes."""
+
+
+class SqliteDatabase:
+    """A file in WAL mode: readers and one writer do not wait for each other.
+
+    A commit survives the death of the process; `synchronous=NORMAL` means that the last ones before
+    a power failure may be lost, without harm to the file.
+    """
+
+    type_names = {"id": "INTEGER PRIMARY KEY", "decimal": "TEXT"}  # noqa: RUF012  # part of a protocol
+    tag = "json_extract(tags, '$.' || json_quote(?))"
+
+    def __init__(self, path: str) -> None:
+        if path in ("", ":memory:"):
+            raise ConfigurationError("spend.url must name a file: sqlite:///ledger.sqlite3.")
+        self.name = path
+        self._connection: sqlite3.Connection | None = None
+        self._in_use = threading.Lock()
+        _known(self)
+
+    @contextmanager
+    def transaction(self, *, write: bool = True) -> Iterator[None]:
+        with self._in_use:
+            if self._connection is None:
+                self._connection = _connect(self.name)
+            connection = self._connection
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            try:
+                yield
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        self.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            self.execute("ROLLBACK TO part")
+            raise
+        finally:
+            self.execute("RELEASE part")
+
+    def lock(self) -> None:
+        pass  # BEGIN IMMEDIATE is the lock
+
+    def execute(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
+        assert self._connection is not None
+        return self._connection.execute(statement, parameters).fetchall()
+
+    def execute_many(self, statement: str, rows: Sequence[Row]) -> None:
+        assert self._connection is not None
+        self._connection.executemany(statement, rows)
+
+    def may_pass(self, error: BaseException) -> bool:
+        return isinstance(error, sqlite3.OperationalError | OSError) or type(error) is sqlite3.DatabaseError
+
+    def close(self) -> None:
+        with self._in_use:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # A fork closes the connection on the thread that forks; `_in_use` keeps threads apart.
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
+    try:
+        _use_wal(connection)
+        connection.execute("PRAGMA synchronous=NORMAL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Changing the mode does not wait for other processes that do the same; so it is done here."""
+    ends = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > ends:
+                raise
+        time.sleep(0.02)
+
+
+# Locks of POSIX belong to a process, but SQLite remembers in memory which it holds, and a forked child
+# inherits that memory without the locks: it would write as if alone. So no connection lives through a
+# fork; each is closed before it, and opened again when it is next needed.
+_databases: weakref.WeakSet[SqliteDatabase] = weakref.WeakSet()
+_held: list[SqliteDatabase] = []
+_gate = threading.Lock()
+
+
+def _known(database: SqliteDatabase) -> None:
+    with _gate:
+        if not _databases and hasattr(os, "register_at_fork") and not _hooked:
+            os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+            _hooked.append(True)
+        _databases.add(database)
+
+
+_hooked: list[bool] = []
+
+
+def _before_fork() -> None:
+    _gate.acquire()
+    for database in list(_databases):
+        database._in_use.acquire()
+        _held.append(database)
+        database._disconnect()
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop()._in_use.release()
+    _gate.release()

@@ -1,0 +1,208 @@
+"""The thread that writes: what arrives while it commits is in its next commit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lmclient.spend.database import Database, Row
+
+logger = logging.getLogger("lmclient.spend")
+Work = Callable[[Database], Any]
+
+MAX_GROUP = 1000
+"""Entries in one commit."""
+TRIES = 3
+RETRY_EVERY = 5.0
+"""Seconds after which rows that could not be written are tried again, if nothing else is written."""
+MAX_KEPT = 100_000
+"""Calls whose rows are kept in memory while the database cannot be written; about 1 kB each."""
+
+
+class Entry:
+    """Rows, or work that reads and writes, and the future that is told of the commit."""
+
+    __slots__ = ("error", "future", "loop", "result", "rows", "work")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        future: asyncio.Future[Any],
+        rows: Sequence[Row] = (),
+        work: Work | None = None,
+    ) -> None:
+        self.loop = loop
+        self.future = future
+        self.rows = rows
+        self.work = work
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+class Writer:
+    """Commits entries in the order in which they came, on one thread with one connection.
+
+    The thread starts with the first entry. It is of one process: after a fork, a child makes a
+    writer of its own. Rows that cannot be written because the database is locked, full or away are
+    kept and tried again, and an error is logged; the entry counts as done, since an answer that was
+    paid for must reach its caller. Work that fails gets its exception.
+    """
+
+    def __init__(self, connect: Callable[[], Database], insert: str) -> None:
+        self._connect = connect
+        self._insert = insert
+        self._queue: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._kept: list[Entry] = []
+
+    def put(self, entry: Entry) -> None:
+        """Has the entry committed; its future is resolved on its loop afterwards."""
+        self._queue.put(entry)
+        if self._thread is None:
+            with self._lock:
+                if self._thread is None:
+                    self._start()
+
+    def close(self) -> None:
+        """Waits until all is written, and ends the thread; a later entry starts it anew."""
+        with self._lock:
+            if self._thread is None:
+                return
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+            if not self._queue.empty():  # whoever put that may have seen the thread that has ended
+                self._start()
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="lmclient-ledger", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        # Only this frame holds the connection, so that a forked child, where the thread does not
+        # exist, can neither use nor close it.
+        database: Database | None = None
+        going_on = True
+        while going_on:
+            group, going_on = self._next_group()
+            kept, self._kept = self._kept, []
+            if database is None:
+                database = self._opened(kept + group)
+            if database is not None:
+                self._commit(database, kept + group)
+            _resolve(group)
+        if database is not None:
+            database.close()
+
+    def _next_group(self) -> tuple[list[Entry], bool]:
+        """What is to be committed next, waiting for the first; False if it is the last."""
+        group: list[Entry] = []
+        try:
+            entry = self._queue.get(timeout=RETRY_EVERY if self._kept else None)
+            while entry is not None:
+                group.append(entry)
+                if len(group) == MAX_GROUP:
+                    return group, True
+                entry = self._queue.get_nowait()
+        except queue.Empty:
+            return group, True
+        return group, False
+
+    def _opened(self, group: list[Entry]) -> Database | None:
+        try:
+            return self._connect()
+        except Exception as error:  # a thread's boundary: whoever waits is told
+            self._keep(group, error)
+            return None
+
+    def _commit(self, database: Database, group: list[Entry]) -> None:
+        if not group:
+            return
+        problem = self._try(database, group)
+        if problem is None:
+            return
+        if database.may_pass(problem):
+            self._keep(group, problem)
+        elif len(group) > 1:
+            for entry in group:  # one of them cannot be written: the others are not to suffer
+                self._commit(database, [entry])
+        else:
+            group[0].error = problem if group[0].work is not None else None
+            logger.error("A row cannot be written to the ledger %s: %s", database.name, problem)
+
+    def _try(self, database: Database, group: list[Entry]) -> Exception | None:
+        """Commits the group, if need be at a second or third try; what stood against it."""
+        tries = 0
+        while True:
+            try:
+                self._write(database, group)
+                return None
+            except Exception as error:  # a thread's boundary: whoever waits is told
+                tries += 1
+                if tries == TRIES or not database.may_pass(error):
+                    return error
+            time.sleep(0.05 * 2**tries)
+
+    def _write(self, database: Database, group: list[Entry]) -> None:
+        rows = [row for entry in group for row in entry.rows]
+        with database.transaction():
+            if rows:
+                database.execute_many(self._insert, rows)
+            for entry in group:
+                if entry.work is not None:
+                    _perform(database, entry, entry.work)
+
+    def _keep(self, group: list[Entry], error: Exception) -> None:
+        """Fails the work that was to be done, and keeps the rows, for a later group."""
+        for entry in group:
+            if entry.work is not None:
+                entry.error = error
+        rows = [entry for entry in group if entry.rows]
+        room = MAX_KEPT - len(self._kept)
+        self._kept += rows[:room]
+        lost = max(0, len(rows) - room)
+        if rows:
+            logger.error(
+                "The ledger cannot be written: %s. Calls that are kept in memory and tried again: %d%s.",
+                str(error).strip(),
+                len(self._kept),
+                f"; lost: {lost}" if lost else "",
+            )
+
+
+def _perform(database: Database, entry: Entry, work: Work) -> None:
+    """Does the work of an entry. What it raises undoes its part only, and is its caller's to see."""
+    entry.error = None
+    try:
+        with database.savepoint():
+            entry.result = work(database)
+    except Exception as error:  # handed to the caller, unless the transaction itself has failed
+        if database.may_pass(error):
+            raise
+        entry.error = error
+
+
+def _resolve(group: list[Entry]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[Entry]] = {}
+    for entry in group:
+        by_loop.setdefault(entry.loop, []).append(entry)
+    for loop, entries in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # closed meanwhile, and with it those who waited
+            loop.call_soon_threadsafe(_tell, entries)
+
+
+def _tell(entries: list[Entry]) -> None:
+    for entry in entries:
+        if entry.future.done():
+            continue
+        if entry.error is not None:
+            entry.future.set_exception(entry.error)
+        else:
+            entry.future.set_result(entry.result)
