@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
+import msgspec
+
 from lmclient.core.completion import Completion
 from lmclient.core.conversation import Conversation, ConversationLike, Role
 from lmclient.core.http import HttpRequest
 from lmclient.core.request import CompletionRequest, Options
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.core.tools import Tool
-from lmclient.errors import ConfigurationError, ProtocolError, UnsupportedOptionError
+from lmclient.errors import BadRequestError, ConfigurationError, ProtocolError, UnsupportedOptionError
 from lmclient.interceptors.base import Closeable, Interceptor, chain
 from lmclient.interceptors.retry import RetryInterceptor
 from lmclient.profiles.directory import Profiles, Target
@@ -178,16 +180,16 @@ class AsyncClient:
         self._providers.check_open()
         profiles, category = self._profiles.resolve(target)
         profile = profiles[0]
-        timeout = options.pop("timeout", None)
+        timeout, tags = options.pop("timeout", None), options.pop("tags", None)
         return CompletionRequest(
             profile=profile,
             fallbacks=tuple(profiles[1:]),
             category=category,
             conversation=Conversation.of(conversation),
             skip_cache=options.pop("skip_cache", False),
-            tags=dict(options.pop("tags", None) or {}),
+            tags={} if tags is None else _tags(tags),
             stream=stream,
-            deadline=time.monotonic() + (profile.timeouts.total if timeout is None else timeout),
+            deadline=time.monotonic() + (profile.timeouts.total if timeout is None else _seconds(timeout)),
             options=_options(options),
         )
 
@@ -232,13 +234,35 @@ _NO_OPTIONS = Options()
 
 
 def _options(options: CallOptions) -> Options:
-    """The options with what was not given left out. Raises `ConfigurationError` for unknown ones."""
+    """The options, without those that were not given, and with values that make sense.
+
+    Raises `ConfigurationError` for one that does not exist, `BadRequestError` for a wrong value.
+    """
     given = {name: value for name, value in options.items() if value is not None}
     if not given:
         return _NO_OPTIONS
+    if unknown := given.keys() - set(Options.__struct_fields__):
+        known = ", ".join(CallOptions.__annotations__)
+        raise ConfigurationError(f"A call has no option {min(unknown)!r}; there are {known}.")
     if isinstance(given.get("stop"), str):
         given["stop"] = (given["stop"],)
     try:
-        return Options(**given)  # type: ignore[arg-type]  # the TypedDict has checked them
-    except TypeError as error:
-        raise ConfigurationError(f"A call does not take this option ({error}).") from None
+        checked = msgspec.convert(given, Options)
+    except msgspec.ValidationError as error:
+        problem, _, where = str(error).partition(" - at `$.")
+        raise BadRequestError(f"The option {where.rstrip('`')} of the call is wrong: {problem}.") from None
+    if checked.tool_choice not in ("auto", "none") and not checked.tools:
+        raise BadRequestError(f"tool_choice is {checked.tool_choice!r}, but the call has no tools; add some.")
+    return checked
+
+
+def _seconds(timeout: object) -> float:
+    if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
+        return timeout
+    raise BadRequestError(f"timeout is {timeout!r:.60}; expected seconds, more than 0.")
+
+
+def _tags(tags: object) -> dict[str, str]:
+    if isinstance(tags, Mapping) and all(isinstance(text, str) for pair in tags.items() for text in pair):
+        return dict(tags)
+    raise BadRequestError(f"tags is {tags!r:.60}; expected a dict of text to text.")

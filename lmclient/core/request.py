@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import secrets
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -29,13 +29,27 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     tool_choice: str = "auto"
     parallel_tool_calls: bool | None = None
     response_format: Any = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
+    max_tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     stop: Sequence[str] = ()
     seed: int | None = None
     reasoning_effort: str | None = None
     extra_body: dict[str, Any] = {}
+
+
+class ProviderLimits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a provider's answer says about its own limits; None where it says nothing.
+
+    `requests_reset` and `tokens_reset` are the seconds until what remains grows again,
+    `retry_after` those that it asks to wait.
+    """
+
+    remaining_requests: int | None = None
+    requests_reset: float | None = None
+    remaining_tokens: int | None = None
+    tokens_reset: float | None = None
+    retry_after: float | None = None
 
 
 class Attempt(msgspec.Struct, kw_only=True):
@@ -43,7 +57,8 @@ class Attempt(msgspec.Struct, kw_only=True):
 
     `started` is UTC, `duration` and `waited` (before this try) are seconds. `error` is what it
     failed with, None for success; a stream that the caller left has a `CancelledError`.
-    `completion` is the answer, or the part of it that had arrived.
+    `completion` is the answer, or the part of it that had arrived. `limits` is what the provider
+    said about its limits, None if nothing.
     """
 
     profile: ModelProfile
@@ -52,6 +67,7 @@ class Attempt(msgspec.Struct, kw_only=True):
     waited: float = 0.0
     completion: Completion | None = None
     error: BaseException | None = None
+    limits: ProviderLimits | None = None
 
     @property
     def usage(self) -> Usage | None:

@@ -167,6 +167,8 @@ class SSEDecoder(Decoder):
                 break
             if chunk is not None:
                 chunks.append(chunk)
+        if not self._sniffed and not b"".join(self._body or ()).strip():
+            raise StreamInterruptedError("The server's answer is empty.")
         if not self.complete():
             raise StreamInterruptedError("The stream stopped before its end, without a finish reason.")
 

@@ -7,12 +7,13 @@ import msgspec
 from lmclient.core.http import HttpRequest
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
-from lmclient.errors import ConfigurationError
+from lmclient.errors import BadRequestError, ConfigurationError, ProtocolError
 from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.base import WireProtocol
+from lmclient.protocols.dialect import Dialect
 from lmclient.providers.base import ProviderContext
 from lmclient.providers.dialects import dialect_for
-from lmclient.providers.exchange import Exchange, read_all
+from lmclient.providers.exchange import Exchange, placed, read_all
 from lmclient.transports.base import ServerTransport, Transport
 
 
@@ -33,7 +34,7 @@ class HttpProvider:
             request = await self._with_model(request)
         request = self._located(request)
         dialect = dialect_for(self._name, request.profile.url)
-        http = self._protocol.encode(request, dialect)
+        http = self._encoded(request, dialect)
         exchange = Exchange(request, self._protocol, self._protocol.decoder(request, dialect))
         await exchange.open(self.carrier(request.profile), http)
         if request.stream:
@@ -43,7 +44,12 @@ class HttpProvider:
     async def models(self, profile: ModelProfile) -> list[str]:
         profile = self.located(profile)
         http = self._protocol.encode_models(profile, dialect_for(self._name, profile.url))
-        return self._protocol.decode_models(await self.fetch(profile, http))
+        body = await self.fetch(profile, http)
+        try:
+            return self._protocol.decode_models(body)
+        except ProtocolError as error:
+            placed(error, profile)
+            raise
 
     async def fetch(self, profile: ModelProfile, http: HttpRequest) -> bytes:
         """The body of the answer to a request that is no completion, such as the list of models."""
@@ -67,10 +73,19 @@ class HttpProvider:
 
     def preview(self, request: CompletionRequest) -> HttpRequest:
         request = self._located(request)
-        return self._protocol.encode(request, dialect_for(self._name, request.profile.url))
+        return self._encoded(request, dialect_for(self._name, request.profile.url))
 
     async def aclose(self) -> None:
         return None
+
+    def _encoded(self, request: CompletionRequest, dialect: Dialect) -> HttpRequest:
+        try:
+            return self._protocol.encode(request, dialect)
+        except (TypeError, UnicodeEncodeError) as error:  # both come from writing the JSON
+            raise BadRequestError(
+                f"Profile {request.profile.name!r}: the request cannot be written as JSON ({error}); "
+                "look at the text, the tools and extra_body."
+            ) from error
 
     def _located(self, request: CompletionRequest) -> CompletionRequest:
         profile = self.located(request.profile)
