@@ -40,7 +40,7 @@ _MODULES = {
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 
-__all__ = sorted(_MODULE_OF)  # noqa: PLE0605  # the names above
+__all__ = sorted(_MODULE_OF)  # the names above
 
 
 def __getattr__(name: str) -> object:

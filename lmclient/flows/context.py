@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, KeysView
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from lmclient.core.completion import Completion
@@ -55,6 +55,7 @@ class AgentContext:
                 raise FlowError(f"Two agents of the flow are named {agent.name!r}; names must differ.")
             self.agents[agent.name] = agent
         self._values: dict[str, tuple[Any, ...]] = {}
+        self._single: set[str] = set()
         self.conversation: Conversation | None = None
         self.statistics = FlowStatistics()
         """What all calls of the walk used; its branches share it."""
@@ -111,20 +112,28 @@ class AgentContext:
     def set(self, key: str, value: Any) -> None:
         """Makes `value` the only value of the key."""
         self._values[key] = (value,)
+        self._single.add(key)
 
     def set_all(self, key: str, values: Iterable[Any]) -> None:
         """Makes `values` the values of the key. Raises `FlowError` for a text."""
         if isinstance(values, str | bytes):
             raise FlowError(f"set_all({key!r}, ...) takes a list of values, not a text; use set.")
         self._values[key] = tuple(values)
+        self._single.discard(key)
 
     def append(self, key: str, value: Any) -> None:
         """Adds a value at the end of the key's list."""
         self._values[key] = (*self._values.get(key, ()), value)
+        self._single.discard(key)
 
     def remove(self, key: str) -> None:
         """Removes the key with all its values, if it is there."""
         self._values.pop(key, None)
+        self._single.discard(key)
+
+    def is_single(self, key: str) -> bool:
+        """Whether the key's value was given by `set`, so that it stands for itself, not for a list."""
+        return key in self._single
 
     def keys(self) -> KeysView[str]:
         """The keys that have been set, in order."""
@@ -147,21 +156,31 @@ class AgentContext:
 
     def copy(self) -> Self:
         """A context of its own with the same content; the statistics stay shared."""
+        return self._twin({key: _copied(values) for key, values in self._values.items()})
+
+    def branches(self, count: int, columns: Mapping[str, Sequence[Any]]) -> Iterator[Self]:
+        """`count` copies, each with only its own element of every column."""
+        kept = {key: values for key, values in self._values.items() if key not in columns}
+        with_containers = [key for key, values in kept.items() if _has_containers(values)]
+        for number in range(count):
+            values = dict(self._values)
+            for key in with_containers:
+                values[key] = _copied(values[key])
+            branch = self._twin(values)
+            for key, column in columns.items():
+                branch.set(key, column[number])
+            yield branch
+
+    def _twin(self, values: dict[str, tuple[Any, ...]]) -> Self:
         twin = self.__class__.__new__(self.__class__)
         twin.__dict__.update(self.__dict__)
-        twin._values = {key: _copied(values) for key, values in self._values.items()}
-        if self.conversation is not None:
-            twin.conversation = self.conversation.copy()
+        twin._values = values
+        twin._single = self._single.copy()
         twin.graph = self.graph.copy()
         twin.trace = self.trace.copy()
+        if self.conversation is not None:
+            twin.conversation = self.conversation.copy()
         return twin
-
-    def narrowed(self, keys: Iterable[str]) -> Self:
-        """A copy without the values of these keys: what the branches of a step start from."""
-        narrow = self.__class__.__new__(self.__class__)
-        narrow.__dict__.update(self.__dict__)
-        narrow._values = {**self._values, **dict.fromkeys(keys, ())}
-        return narrow
 
     def to_json(self) -> str:
         """Everything but the agents and what JSON cannot carry, as a JSON text."""
@@ -180,10 +199,12 @@ class AgentContext:
         return decode(text, agents)
 
 
+def _has_containers(values: tuple[Any, ...]) -> bool:
+    return any(isinstance(value, _CONTAINERS) for value in values)
+
+
 def _copied(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    if not any(isinstance(value, _CONTAINERS) for value in values):
-        return values
-    return tuple(_copied_value(value) for value in values)
+    return tuple(map(_copied_value, values)) if _has_containers(values) else values
 
 
 def _copied_value(value: Any) -> Any:
