@@ -56,9 +56,12 @@ if TYPE_CHECKING:
     from lmclient.interceptors.base import CallNext as CallNext
     from lmclient.interceptors.base import Hooks as Hooks
     from lmclient.interceptors.base import Interceptor as Interceptor
+    from lmclient.interceptors.cache import CacheInterceptor as CacheInterceptor
+    from lmclient.interceptors.logging import LogInterceptor as LogInterceptor
     from lmclient.interceptors.rate_limit import RateLimitInterceptor as RateLimitInterceptor
     from lmclient.interceptors.retry import RetryInterceptor as RetryInterceptor
     from lmclient.interceptors.spend import SpendInterceptor as SpendInterceptor
+    from lmclient.interceptors.telemetry import TelemetryInterceptor as TelemetryInterceptor
     from lmclient.profiles.category import Category as Category
     from lmclient.profiles.model import ModelProfile as ModelProfile
     from lmclient.prompts import register_prompt_format as register_prompt_format
@@ -88,9 +91,12 @@ _MODULES = {
     "core.usage": "Usage",
     "errors": _ERRORS,
     "interceptors.base": "CallNext Hooks Interceptor",
+    "interceptors.cache": "CacheInterceptor",
+    "interceptors.logging": "LogInterceptor",
     "interceptors.rate_limit": "RateLimitInterceptor",
     "interceptors.retry": "RetryInterceptor",
     "interceptors.spend": "SpendInterceptor",
+    "interceptors.telemetry": "TelemetryInterceptor",
     "profiles.category": "Category",
     "profiles.model": "ModelProfile",
     "prompts": "register_prompt_format",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from lmclient.core.request import CompletionRequest
 from lmclient.interceptors.base import Interceptor
+from lmclient.interceptors.loading import load_interceptor
+from lmclient.interceptors.logging import LogInterceptor
 from lmclient.interceptors.rate_limit import RateLimitInterceptor
 from lmclient.interceptors.retry import RetryInterceptor
 from lmclient.interceptors.spend import SpendInterceptor
@@ -16,14 +19,45 @@ from lmclient.spend.ledger import Ledger
 def default_interceptors(
     settings: Settings, fingerprint: Callable[[CompletionRequest], str]
 ) -> list[Interceptor]:
-    """The built-in interceptors, outermost first. `fingerprint` tells requests apart for the cache."""
-    spend: list[Interceptor] = []
-    if settings.spend.enabled:
-        assert settings.spend.url is not None  # filled in by the settings
-        spend.append(SpendInterceptor(Ledger(settings.spend.url)))
+    """The built-in interceptors, outermost first, with those that the settings name inside of spend.
+
+    `fingerprint` tells requests apart for the cache. Raises `ConfigurationError` for a named one that
+    cannot be loaded.
+    """
+    named = [load_interceptor(path) for path in settings.interceptors]
     retry = settings.retry
     return [
-        *spend,
+        LogInterceptor(),
+        *_telemetry(named),
+        *_spend(settings),
+        *named,
+        *_cache(settings, fingerprint),
         RateLimitInterceptor(),
         RetryInterceptor(attempts=retry.attempts, max_wait=retry.max_wait),
     ]
+
+
+def _telemetry(named: list[Interceptor]) -> list[Interceptor]:
+    """Telemetry, where the application uses OpenTelemetry and has not named the interceptor itself."""
+    if "opentelemetry.sdk" not in sys.modules:
+        return []
+    from lmclient.interceptors.telemetry import TelemetryInterceptor
+
+    if any(isinstance(interceptor, TelemetryInterceptor) for interceptor in named):
+        return []
+    return [TelemetryInterceptor()]
+
+
+def _spend(settings: Settings) -> list[Interceptor]:
+    if not settings.spend.enabled:
+        return []
+    assert settings.spend.url is not None  # filled in by the settings
+    return [SpendInterceptor(Ledger(settings.spend.url))]
+
+
+def _cache(settings: Settings, fingerprint: Callable[[CompletionRequest], str]) -> list[Interceptor]:
+    if not settings.cache.enabled:
+        return []
+    from lmclient.interceptors.cache import CacheInterceptor
+
+    return [CacheInterceptor(settings.cache, fingerprint)]

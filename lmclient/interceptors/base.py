@@ -32,16 +32,17 @@ class Closeable(Protocol):
 
 
 class Hooks:
-    """The simple form of an interceptor: override `before`, `after` or both.
+    """The simple form of an interceptor: override `before`, `after` or both, with `def` or `async def`.
 
-    An error raised in either fails the call.
+    An error raised in either fails the call. What is not `async` runs on the event loop, so it must
+    not block.
     """
 
-    async def before(self, request: CompletionRequest) -> CompletionRequest:
+    def before(self, request: CompletionRequest) -> CompletionRequest | Awaitable[CompletionRequest]:
         """The request that goes on; by default the same."""
         return request
 
-    async def after(self, request: CompletionRequest, completion: Completion) -> Completion:
+    def after(self, request: CompletionRequest, completion: Completion) -> Completion | Awaitable[Completion]:
         """The answer that the caller gets, for whole answers only; by default the same.
 
         The chunks of a stream have been delivered by then.
@@ -49,11 +50,15 @@ class Hooks:
         return completion
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
-        request = await self.before(request)
-        stream = await call_next(request)
+        before = self.before(request)
+        asked = before if isinstance(before, CompletionRequest) else await before
+        stream = await call_next(asked)
 
         async def end(completion: Completion, error: BaseException | None) -> Completion | None:
-            return None if error is not None else await self.after(request, completion)
+            if error is not None:
+                return None
+            after = self.after(asked, completion)
+            return after if isinstance(after, Completion) else await after
 
         stream.on_end(end)
         return stream

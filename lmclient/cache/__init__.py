@@ -1,0 +1,1 @@
+"""The cache of answers: what is kept of one, under which key, and the stores that keep it."""

@@ -1,0 +1,77 @@
+"""The cache as calls see it: completions under keys, and never an error."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from lmclient.cache.entry import decode, encode
+from lmclient.cache.store import CacheError, open_store
+from lmclient.cache.workers import Workers
+from lmclient.core.completion import Completion
+from lmclient.profiles.model import ModelProfile
+from lmclient.providers.redaction import secrets_of
+from lmclient.settings import CacheSettings
+
+T = TypeVar("T")
+REST = 10.0
+"""Seconds that a store is left alone after it could not be used."""
+
+SHORTEST_KEY = 8
+"""Characters of a key that is looked for in answers; shorter ones are placeholders such as "none"."""
+
+_logger = logging.getLogger("lmclient.cache")
+
+
+class CompletionCache:
+    """Reads and keeps completions. What goes wrong is a miss, and a warning in the log."""
+
+    def __init__(self, settings: CacheSettings) -> None:
+        self._store = open_store(settings)
+        self._workers = Workers(self._store)
+        self._rests_until = 0.0
+        self._failing = False
+
+    async def get(self, key: str) -> Completion | None:
+        """The completion under the key, None if there is none that can be read."""
+        return await self._ask(lambda: self._read(key))
+
+    async def put(self, key: str, completion: Completion, profile: ModelProfile) -> None:
+        """Keeps the completion, unless it repeats a key of the profile."""
+        data = encode(completion)
+        if data is not None and not _holds_secret(data, profile):
+            await self._ask(lambda: self._store.put(key, data))
+
+    async def aclose(self) -> None:
+        """Releases files, connections and threads; a later call opens them again."""
+        await self._workers.aclose()
+
+    def _read(self, key: str) -> Completion | None:
+        data = self._store.get(key)
+        if data is None:
+            return None
+        try:
+            return decode(data)
+        except ValueError as error:
+            _logger.warning("An entry of the cache is unreadable and will be replaced: %s.", error)
+            return None
+
+    async def _ask(self, work: Callable[[], T]) -> T | None:
+        if self._failing and time.monotonic() < self._rests_until:
+            return None
+        try:
+            result = await self._workers.run(work)
+        except CacheError as error:
+            if not self._failing:
+                _logger.warning("%s Calls go on without it.", error)
+            self._failing, self._rests_until = True, time.monotonic() + REST
+            return None
+        self._failing = False
+        return result
+
+
+def _holds_secret(data: bytes, profile: ModelProfile) -> bool:
+    secrets = (secret.encode() for secret in secrets_of(profile) if len(secret) >= SHORTEST_KEY)
+    return any(secret in data for secret in secrets)

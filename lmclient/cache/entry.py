@@ -1,0 +1,106 @@
+"""An answer as the cache keeps it: which ones are kept, their key, their JSON, their replay."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from lmclient.core.completion import Chunk, Completion, FinishReason
+from lmclient.core.request import CompletionRequest
+from lmclient.profiles.model import ModelProfile
+
+SCHEMA: Literal[1] = 1
+"""Of key and JSON together: raise it when either changes its meaning."""
+
+PIECE = 32
+"""Characters of text in one replayed chunk."""
+
+ZERO = Decimal(0)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """The JSON of one entry."""
+
+    schema: Literal[1]
+    completion: Completion
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Entry)
+
+
+def key_of(fingerprint: str, profile: ModelProfile) -> str:
+    """The key of an answer: a hash of the encoded request and of how its answer is read."""
+    reading = (
+        profile.reasoning_tags,
+        profile.prompt_format,
+        profile.tokenizer,
+        profile.token_encoding,
+        profile.special_tokens,
+    )
+    headers = sorted((name.lower(), value) for name, value in profile.headers.public().items())  # type: ignore[attr-defined]  # a MaskedDict
+    parts = _encoder.encode((fingerprint, reading, headers))
+    return f"{SCHEMA}:{hashlib.sha256(parts).hexdigest()}"
+
+
+def is_good(completion: Completion) -> bool:
+    """Whether another caller should get this answer, too.
+
+    That is one which the model finished itself, with text or with calls that can be run. Answers
+    that a limit cut, a filter stopped, or that hold nothing are asked for again.
+    """
+    if completion.finish_reason not in (FinishReason.STOP, FinishReason.TOOL_CALLS) or completion.cached:
+        return False
+    if any(call.arguments is None for call in completion.tool_calls):
+        return False
+    return bool(completion.text or completion.tool_calls)
+
+
+def encode(completion: Completion) -> bytes | None:
+    """The JSON of an answer; None if it holds what JSON cannot carry."""
+    try:
+        return _encoder.encode(Entry(SCHEMA, completion))
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+        return None
+
+
+def decode(data: bytes) -> Completion:
+    """The answer in an entry. Raises `ValueError` if that is not what the bytes hold."""
+    try:
+        return _decoder.decode(data).completion
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def replayed(completion: Completion, request: CompletionRequest, duration: float) -> Completion:
+    """The kept answer as that of another call, which cost nothing and took `duration` seconds."""
+    metadata = completion.metadata
+    if completion.cost is not None:
+        metadata = {**metadata, "saved_cost": str(completion.cost)}
+    asked = {request.profile.name, *(profile.name for profile in request.fallbacks)}
+    return msgspec.structs.replace(
+        completion,
+        cost=ZERO,
+        cost_source="cache",
+        profile=completion.profile if completion.profile in asked else request.profile.name,
+        category=request.category,
+        requests=0,
+        duration=duration,
+        time_to_first_token=duration if request.stream else None,
+        cached=True,
+        metadata=metadata,
+    )
+
+
+def chunks(completion: Completion) -> Iterator[Chunk]:
+    """The answer as a stream has it: reasoning, then text, in pieces, then the calls."""
+    for start in range(0, len(completion.reasoning), PIECE):
+        yield Chunk(reasoning=completion.reasoning[start : start + PIECE])
+    for start in range(0, len(completion.text), PIECE):
+        yield Chunk(text=completion.text[start : start + PIECE])
+    if completion.tool_calls:
+        yield Chunk(tool_calls=completion.tool_calls)

@@ -1,0 +1,99 @@
+"""The cache on Redis, shared by machines. Extra `redis`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from lmclient.cache.store import CacheError, Contents
+from lmclient.errors import ConfigurationError
+from lmclient.profiles.secrets import public_url
+from lmclient.settings import CacheSettings
+
+try:
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+except ImportError as missing:
+    raise ConfigurationError(
+        "cache.backend is 'redis', which needs the extra: pip install 'lmclient[redis]'."
+    ) from missing
+
+PREFIX = "lmclient:completion:"
+CONNECT = 1.0
+"""Seconds to wait for a connection."""
+ANSWER = 2.0
+"""Seconds to wait for an answer of the server."""
+BATCH = 500
+
+
+class RedisStore:
+    """The keys below `lmclient:completion:` of one Redis database; each ends after `settings.ttl`.
+
+    How much all of them may take is for the server's `maxmemory` to say.
+    """
+
+    workers = 4
+
+    def __init__(self, settings: CacheSettings) -> None:
+        url = str(settings.redis_url)
+        self._place = public_url(url)
+        self._ttl = max(1, round(settings.ttl * 1000))
+        self._size_limit = settings.size_limit
+        try:
+            self._redis = redis.Redis.from_url(
+                url,
+                socket_connect_timeout=CONNECT,
+                socket_timeout=ANSWER,
+                retry=Retry(NoBackoff(), 1),  # a connection that the server closed meanwhile
+            )
+        except ValueError as error:
+            raise ConfigurationError(f"cache.redis_url is {self._place}: {error}.") from error
+
+    def get(self, key: str) -> bytes | None:
+        with self._unavailable():
+            value = self._redis.get(PREFIX + key)
+            return value.encode() if isinstance(value, str) else value  # the URL may ask for text
+
+    def put(self, key: str, value: bytes) -> None:
+        if len(value) <= self._size_limit:
+            with self._unavailable():
+                self._redis.set(PREFIX + key, value, px=self._ttl)
+
+    def contents(self) -> Contents:
+        entries = size = 0
+        with self._unavailable():
+            for names in self._batches():
+                entries += len(names)
+                pipeline = self._redis.pipeline(transaction=False)
+                for name in names:
+                    pipeline.memory_usage(name)
+                size += sum(used or 0 for used in pipeline.execute())
+        return Contents(place=self._place, entries=entries, bytes=size)
+
+    def clear(self) -> int:
+        removed = 0
+        with self._unavailable():
+            for names in self._batches():
+                removed += int(self._redis.unlink(*names))
+        return removed
+
+    def close(self) -> None:
+        self._redis.close()
+
+    def _batches(self) -> Iterator[list[bytes]]:
+        names: set[bytes] = set()
+        for name in self._redis.scan_iter(match=f"{PREFIX}*", count=BATCH):
+            names.add(name)
+            if len(names) == BATCH:
+                yield [*names]
+                names.clear()
+        if names:
+            yield [*names]
+
+    @contextlib.contextmanager
+    def _unavailable(self) -> Iterator[None]:
+        try:
+            yield
+        except (redis.RedisError, OSError) as error:
+            raise CacheError(f"The cache at {self._place} cannot be used: {error}.") from error
