@@ -1,60 +1,188 @@
-"""Keeps the calls of a profile within its `limits`."""
+"""Keeps the calls of a profile within its `limits`, and within what its provider says is left."""
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import time
-import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
 
 from lmclient.core.completion import Completion
-from lmclient.core.request import CompletionRequest
+from lmclient.core.request import Attempt, CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
-from lmclient.errors import RateLimitTimeoutError
+from lmclient.core.usage import Usage
+from lmclient.errors import ConnectError, ProviderError, RateLimitTimeoutError
 from lmclient.interceptors.base import CallNext
+from lmclient.limits.base import Demand, Lease
+from lmclient.limits.limiter import Limiter
+from lmclient.limits.storage import store_at
+from lmclient.profiles.model import Limits, ModelProfile
+from lmclient.tokens.estimate import estimate_tokens
 
-_Slots = dict[str, asyncio.Semaphore]
+ASSUMED_OUTPUT = 1024
+"""Tokens that an answer is assumed to take where neither the call nor the profile limits it."""
 
 
 class RateLimitInterceptor:
-    """Lets at most `limits.concurrency` calls of a profile run at once; the others wait in turn.
+    """Admits calls as the `limits` of their profiles allow; the others wait in the order they came.
 
-    Profiles that name the same `limits.group` share their slots. A slot is given back when the
-    answer is over, however it ends. Slots are counted per event loop. Raises
-    `RateLimitTimeoutError` if the call's time runs out while it waits.
+    Requests and tokens are counted over each stretch of 60 seconds, not per clock minute. A call
+    takes all that it needs together: a slot, a request, and its tokens as estimated (the prompt, and
+    `max_tokens` or 1024). When it is over, however that is, the slot is free and the tokens are
+    corrected to those really used, none if it failed. Its request counts unless none was sent,
+    since providers count failed ones, too.
+
+    Profiles with the same `limits.group` share what they take; each keeps its own limits there.
+    `storage_url` is `memory://`, where the event loops and threads of this process share the limits,
+    or `redis://…`, where all machines do. Each call of `retries`, the link to put inside of the
+    retries, admits another request of the same call.
+
+    A profile also waits when its provider says that nothing is left of its limits (`x-ratelimit-…`),
+    or asks to wait, for a minute at most.
+
+    Raises `RateLimitTimeoutError` for a call that can never fit, or not before its deadline, and
+    with `wait=False` for every call that would have to wait. `clock` gives the seconds in which
+    deadlines are stated.
     """
 
-    def __init__(self) -> None:
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Slots] = (
-            weakref.WeakKeyDictionary()
-        )
+    def __init__(
+        self,
+        storage_url: str = "memory://",
+        *,
+        wait: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limiter = Limiter(store_at(storage_url, clock), clock)
+        self._wait = wait
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
         limits = request.profile.limits
-        if limits.concurrency is None:
-            return await call_next(request)
-        slots = self._loops.setdefault(asyncio.get_running_loop(), {})
-        name = limits.group or request.profile.name
-        slot = slots.setdefault(name, asyncio.Semaphore(limits.concurrency))
-        await self._acquire(slot, request)
+        scope = _scope(request.profile)
+        if _is_unlimited(limits) and not self._limiter.is_held_back(scope):
+            return await self._listening(request, call_next, scope)
+        admission = _Admission(self, request, scope)
+        await admission.enter(slots=1)
+        token = _current.set(admission)
         try:
-            stream = await call_next(request)
-        except BaseException:
-            slot.release()
+            stream = await self._listening(request, call_next, scope)
+        except BaseException as error:
+            await admission.end(None, error)
             raise
-
-        async def release(completion: Completion, error: BaseException | None) -> None:
-            slot.release()
-
-        stream.on_end(release)
+        finally:
+            with contextlib.suppress(ValueError):  # another context: the call is being thrown away
+                _current.reset(token)
+        stream.on_end(admission.end)
         return stream
 
-    async def _acquire(self, slot: asyncio.Semaphore, request: CompletionRequest) -> None:
-        remaining = None if request.deadline is None else request.deadline - time.monotonic()
+    async def retries(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        """Admits each further try of a call that this interceptor has admitted."""
+        admission = _current.get()
+        if admission is not None and admission.interceptor is self:
+            await admission.enter_again()
+        return await self._listening(request, call_next, _scope(request.profile))
+
+    async def aclose(self) -> None:
+        """Releases the connection to Redis of the running event loop."""
+        await self._limiter.aclose()
+
+    async def admit(self, request: CompletionRequest, scope: str, slots: int) -> Lease:
+        """What the request takes of its limits."""
         try:
-            async with asyncio.timeout(remaining):
-                await slot.acquire()
-        except TimeoutError:
-            raise RateLimitTimeoutError(
-                f"Profile {request.profile.name!r}: all {request.profile.limits.concurrency} slots "
-                "(limits.concurrency) stayed in use until the call's time ran out."
-            ) from None
+            return await self._limiter.admit(
+                _demand(request, scope, slots), request.deadline, wait=self._wait
+            )
+        except RateLimitTimeoutError as error:
+            error.args = (f"Profile {request.profile.name!r}: {error}",)
+            raise
+
+    async def _listening(
+        self, request: CompletionRequest, call_next: CallNext, scope: str
+    ) -> AsyncCompletionStream:
+        """Calls on, and takes in what the provider says about its limits."""
+        attempts = request.attempts
+        known = len(attempts)
+        try:
+            return await call_next(request)
+        finally:
+            if len(attempts) > known and (said := attempts[-1].limits) is not None:
+                error = attempts[-1].error
+                self._limiter.learn(scope, said, isinstance(error, ProviderError))
+
+
+class _Admission:
+    """One admitted call: what it has taken, for its first request and for each retry."""
+
+    def __init__(self, interceptor: RateLimitInterceptor, request: CompletionRequest, scope: str) -> None:
+        self.interceptor = interceptor
+        self._request = request
+        self._scope = scope
+        self._first = len(request.attempts)
+        self._leases: list[Lease] = []
+        self._tries = 0
+
+    async def enter(self, slots: int) -> None:
+        self._leases.append(await self.interceptor.admit(self._request, self._scope, slots))
+
+    async def enter_again(self) -> None:
+        self._tries += 1
+        if self._tries > 1:
+            await self.enter(slots=0)
+
+    async def end(self, completion: Completion | None, error: BaseException | None) -> None:
+        attempts = self._request.attempts[self._first :]
+        used = [(int(_was_sent(attempt)), _tokens(attempt.usage)) for attempt in attempts]
+        if not used and completion is not None and error is None:  # answered by other means
+            used = [(1, _tokens(completion.usage))]
+        leases, self._leases = self._leases, []
+        for index, lease in enumerate(leases):
+            mine = used[index:] if index == len(leases) - 1 else used[index : index + 1]
+            await lease.settle(sum(sent for sent, _ in mine), sum(tokens for _, tokens in mine))
+
+    def __del__(self) -> None:
+        # A stream that was dropped with its event loop runs no callbacks; its slot must be free.
+        for lease in self._leases:
+            lease.drop()
+
+
+_current: ContextVar[_Admission | None] = ContextVar("lmclient_admission", default=None)
+
+
+def _scope(profile: ModelProfile) -> str:
+    """The name under which calls are counted together."""
+    if profile.limits.group is not None:
+        return f"group:{profile.limits.group}"
+    return f"profile:{profile.name}|{profile.url}"
+
+
+def _is_unlimited(limits: Limits) -> bool:
+    return (
+        limits.requests_per_minute is None and limits.tokens_per_minute is None and limits.concurrency is None
+    )
+
+
+def _demand(request: CompletionRequest, scope: str, slots: int) -> Demand:
+    limits = request.profile.limits
+    tokens = 0
+    if limits.tokens_per_minute is not None:
+        tokens = estimate_tokens(request.conversation, request.options.tools)
+        output = request.options.max_tokens
+        if output is None:
+            output = request.profile.max_tokens
+        # What is only assumed must not make a call impossible.
+        tokens += output or max(0, min(ASSUMED_OUTPUT, limits.tokens_per_minute - tokens))
+    return Demand(
+        scope=scope,
+        tokens=tokens,
+        slots=slots,
+        requests_per_minute=limits.requests_per_minute,
+        tokens_per_minute=limits.tokens_per_minute,
+        concurrency=limits.concurrency,
+    )
+
+
+def _was_sent(attempt: Attempt) -> bool:
+    return not isinstance(attempt.error, ConnectError)
+
+
+def _tokens(usage: Usage | None) -> int:
+    return 0 if usage is None else usage.input_tokens + usage.output_tokens

@@ -24,6 +24,7 @@ from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.base import Decoder, WireProtocol
 from lmclient.providers.clock import Watchdog
 from lmclient.providers.finishing import completion_of
+from lmclient.providers.rate_limit_headers import provider_limits
 from lmclient.providers.redaction import redact_error
 from lmclient.providers.retry_after import retry_after
 from lmclient.transports.base import HttpResponse, Transport
@@ -63,6 +64,7 @@ class Exchange:
         self._watchdog.allow(self._request.profile.timeouts.first_byte, "first_byte")
         try:
             self._response = await send(transport, http, self._watchdog)
+            self.attempt.limits = provider_limits(self._response.headers)
             if self._response.status >= 300:
                 raise await read_error(self._response, self._protocol, self._watchdog)
             while not self._over and not (self._first and self._request.stream):

@@ -1,0 +1,139 @@
+"""The state of the limits on Redis, where all machines that use the same one share it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import weakref
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import redis.asyncio
+from redis.exceptions import RedisError
+
+from lmclient.errors import LMClientError
+from lmclient.limits.base import SPAN, Demand, Lease, Wait
+from lmclient.limits.redis_scripts import KEYS, SETTLE, TAKE
+from lmclient.profiles.secrets import public_url
+
+logger = logging.getLogger("lmclient.limits")
+
+POLL = 0.05
+"""Seconds between two looks of the first in line: nobody says when another machine gives back."""
+PATIENCE = 2.0
+"""Seconds after which a process in line that was not seen again loses its place."""
+LEASE = 600.0
+"""Seconds after which the slot of a dead process is free, for calls without a deadline."""
+GRACE = 5.0
+"""Seconds by which a slot outlives the deadline of its call, so that it can be given back in time."""
+PREFIX = "lmclient:limits"
+
+
+class RedisStore:
+    """Limits on the Redis behind `url`, one connection pool for each event loop.
+
+    Processes stand in line one behind the other, each with its first waiting call. What a process
+    that dies has taken is free after the deadline of its call. While Redis cannot be reached, calls
+    fail with `LMClientError`: to send them uncounted might break the limit.
+    """
+
+    def __init__(self, url: str, freed: Callable[[str], None]) -> None:
+        self._url = url
+        self._freed = freed
+        self._line = secrets.token_hex(8)
+        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Client] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._settling: set[asyncio.Task[None]] = set()
+
+    async def take(self, demand: Demand, ahead: int, expires: float | None) -> Lease | Wait:
+        """As `LimitStore.take`. Raises `LMClientError` if Redis does not answer."""
+        lease = RedisLease(self, demand.scope)
+        limits = (demand.requests_per_minute, demand.tokens_per_minute, demand.concurrency)
+        arguments: list[str | int] = [
+            lease.id,
+            self._line,
+            *map(_microseconds, (SPAN, LEASE if expires is None else expires + GRACE, PATIENCE)),
+            *(demand.tokens, demand.slots, ahead),
+            *(-1 if limit is None else limit for limit in limits),
+        ]
+        try:
+            taken, wait, at_least = await self._run("take", demand.scope, arguments)
+        except asyncio.CancelledError:
+            self.in_background(lease.settle(0, 0))  # it may have been taken all the same
+            raise
+        except (RedisError, OSError) as error:
+            raise LMClientError(
+                f"The limits on {public_url(self._url)} cannot be read ({error}); see to that server, or set "
+                "rate_limit.storage_url to another one or memory://."
+            ) from error
+        if taken:
+            return lease
+        return Wait(min(wait / 1e6, POLL) or POLL, at_least / 1e6)
+
+    async def settle(self, lease: RedisLease, requests: int, tokens: int) -> None:
+        """Gives back what a lease took too much, also if the caller is cancelled meanwhile."""
+        await asyncio.shield(self.in_background(self._settle(lease, requests, tokens)))
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task that goes on whoever is cancelled."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+        return task
+
+    async def aclose(self) -> None:
+        loop = asyncio.get_running_loop()
+        mine = [task for task in self._settling if task.get_loop() is loop]
+        await asyncio.gather(*mine, return_exceptions=True)
+        client = self._clients.pop(loop, None)
+        if client is not None:
+            await client.connection.aclose()
+
+    async def _settle(self, lease: RedisLease, requests: int, tokens: int) -> None:
+        try:
+            await self._run("settle", lease.scope, (lease.id, requests, tokens))
+        except (RedisError, OSError) as error:
+            # The answer is there and paid for; what is not given back expires.
+            logger.warning("The limits on %s cannot be written: %s", public_url(self._url), error)
+        self._freed(lease.scope)
+
+    async def _run(self, script: str, scope: str, arguments: Sequence[str | int]) -> Any:
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            client = self._clients[loop] = _Client(self._url)
+        # The braces keep the keys of a scope on one node of a cluster.
+        keys = [f"{PREFIX}:{{{scope}}}:{name}" for name in KEYS]
+        return await client.scripts[script](keys=keys, args=arguments)
+
+
+class RedisLease:
+    """What one call has taken on Redis."""
+
+    def __init__(self, store: RedisStore, scope: str) -> None:
+        self._store = store
+        self.scope = scope
+        self.id = secrets.token_hex(12)
+
+    async def settle(self, requests: int, tokens: int) -> None:
+        await self._store.settle(self, requests, tokens)
+
+    def drop(self) -> None:
+        """Leaves the lease to expire: a finalizer cannot wait for Redis."""
+
+
+class _Client:
+    """The connections of one event loop, and the scripts on them."""
+
+    def __init__(self, url: str) -> None:
+        self.connection = redis.asyncio.Redis.from_url(url)
+        self.scripts = {
+            "take": self.connection.register_script(TAKE),
+            "settle": self.connection.register_script(SETTLE),
+        }
+
+
+def _microseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1e6))
