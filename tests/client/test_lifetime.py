@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import gc
 import logging
 import os
@@ -158,6 +159,25 @@ def test_closing_while_another_thread_waits_for_an_answer(sync_client: Client, f
     assert eventually(lambda: hanging.count("aborted")) == 1
 
 
+def test_calls_of_other_threads_end_when_the_client_is_closed(settings: Settings, fault: FaultOf) -> None:
+    """None of them waits for ever, whatever it was about to do."""
+    profile = fault("ok").profile()
+
+    def call_until_closed(client: Client) -> bool:
+        with contextlib.suppress(LMClientError):
+            while True:
+                client.complete(profile, "Hello")
+        return True
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        for _ in range(20):
+            client = Client(settings)
+            calls = [pool.submit(call_until_closed, client) for _ in range(6)]
+            client.complete(profile, "Hello")
+            client.close()
+            assert all(call.result(2) for call in calls)
+
+
 # Threads and event loops
 
 
@@ -186,7 +206,7 @@ def test_a_call_from_its_own_background_loop_is_refused(settings: Settings, faul
 
     with (
         Client(settings, interceptors=[careless]) as client,
-        pytest.raises(LMClientError, match="cannot be called from here"),
+        pytest.raises(LMClientError, match="own event loop"),
     ):
         client.complete(profile, "Hello")
 
