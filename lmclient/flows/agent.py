@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -67,6 +67,8 @@ class _Returns:
         return f"<always {self.value}>"
 
 
+_NOTHING = _Returns(None)
+_NEVER = _Returns(False)
 _AS_NEXT_SAYS = _Returns(None)
 
 
@@ -102,15 +104,15 @@ class Agent:
     under `response`."""
     next: str | AgentNext | None = None
     """Short for a `choose_next` that always says the same."""
-    pre_process: Hook = _Returns(None)
+    pre_process: Hook = _NOTHING
     """Runs before anything else; may set flags and values."""
-    post_process: Hook = _Returns(None)
+    post_process: Hook = _NOTHING
     """Runs in each branch after its answer was read."""
-    merge: Callable[[list[AgentContext]], Any] = _Returns(None)
+    merge: Callable[[list[AgentContext]], Any] = _NOTHING
     """Makes a list of contexts of those of the branches; None keeps them apart."""
     choose_next: Hook = _AS_NEXT_SAYS
     """The next agent: an `AgentNext`, its name, or None to end."""
-    retry_on_parsing_error: Hook | bool = _Returns(False)
+    retry_on_parsing_error: Hook | bool = _NEVER
     """True starts the step over after two answers that could not be used."""
     max_restarts: int = 3
 
@@ -131,15 +133,13 @@ class Agent:
     def __repr__(self) -> str:
         return f"<{self.__class__.__name__} {self.name!r}>"
 
-    def agent_type(self, context: AgentContext) -> AgentType | Awaitable[AgentType]:
+    def agent_type(self, context: AgentContext) -> Any:
         """The type for this context; by default `type`."""
-        kind: Any = self.type
-        return kind(context) if callable(kind) else kind
+        return self.type(context) if callable(self.type) else self.type
 
-    def model_category(self, context: AgentContext) -> str | Awaitable[str]:
+    def model_category(self, context: AgentContext) -> Any:
         """The category to call; by default `category`."""
-        category: Any = self.category
-        return category(context) if callable(category) else category
+        return self.category(context) if callable(self.category) else self.category
 
     def model_profile(self, context: AgentContext) -> Any:
         """The profile to call instead of the category, None for none; by default `profile`."""
@@ -167,15 +167,6 @@ async def resolved(value: Any, context: AgentContext | None = None) -> Any:
     if context is not None and callable(value):
         value = value(context)
     return await value if inspect.isawaitable(value) else value
-
-
-async def agent_type_of(agent: Agent, context: AgentContext) -> AgentType:
-    """The agent's type. Raises `FlowError` naming the agent if it is none."""
-    kind = await resolved(agent.agent_type(context))
-    try:
-        return AgentType(kind)
-    except ValueError:
-        raise FlowError(f"Agent {agent.name!r}: its type is {kind!r:.80}, not an AgentType.") from None
 
 
 async def fresh_handler(agent: Agent, context: AgentContext) -> Handler:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from lmclient.core.completion import Completion
 from lmclient.core.conversation import Conversation, Role, TextPart, Turn
 from lmclient.flows.agent import AgentType
 from lmclient.flows.context import AgentContext
@@ -39,6 +40,14 @@ def append_answer(context: AgentContext) -> None:
         context.conversation.append(context.last_completion)
 
 
+def ask_again(conversation: Conversation, answer: Completion, message: str) -> None:
+    """Adds an answer that could not be used, and what to say about it."""
+    turns = conversation.turns
+    if answer.text or answer.tool_calls:
+        conversation.append(answer)
+    _say(turns, message)
+
+
 def goes_on(context: AgentContext, kind: AgentType) -> bool:
     """Whether an agent of this type goes on with a conversation that there is."""
     return kind in _GOES_ON and context.conversation is not None and bool(context.conversation.turns)
@@ -58,12 +67,17 @@ def _continued(conversation: Conversation, kind: AgentType, system: str | None, 
         else:
             turns[index] = _with_text(turns[index], before=first.text)
     if text:
-        turns += _unanswered(turns)
-        if turns and turns[-1].role is Role.USER:
-            turns[-1] = _with_text(turns[-1], after=text)
-        else:
-            turns.append(Turn(Role.USER, text))
+        _say(turns, text)
     return turns
+
+
+def _say(turns: list[Turn], text: str) -> None:
+    """Adds what the user says, to a user turn if the last one is."""
+    turns += _unanswered(turns)
+    if turns and turns[-1].role is Role.USER:
+        turns[-1] = _with_text(turns[-1], after=text)
+    else:
+        turns.append(Turn(Role.USER, text))
 
 
 def _unanswered(turns: list[Turn]) -> list[Turn]:

@@ -1,0 +1,90 @@
+"""What `FlowExecutor.stream` yields: a class for each kind of event, whose `type` is its name."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from lmclient.core.completion import Chunk
+from lmclient.core.tools import ToolCall, ToolResult
+from lmclient.flows.context import AgentContext
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True):
+    type: ClassVar[str]
+
+
+class StepStarted(_Event, frozen=True, kw_only=True):
+    """An agent begins its step on a context; it may branch."""
+
+    type: ClassVar[str] = "step_started"
+    agent: str
+    context: AgentContext
+
+
+class BranchStarted(_Event, frozen=True, kw_only=True):
+    """A branch of a step begins: `number`, from 1, of `count`."""
+
+    type: ClassVar[str] = "branch"
+    agent: str
+    context: AgentContext
+    number: int
+    count: int
+
+
+class ChunkReceived(_Event, frozen=True, kw_only=True):
+    """A piece of an answer has arrived and was handled."""
+
+    type: ClassVar[str] = "chunk"
+    agent: str
+    context: AgentContext
+    chunk: Chunk
+
+
+class ToolCalled(_Event, frozen=True, kw_only=True):
+    """A tool that the model called has its result."""
+
+    type: ClassVar[str] = "tool_call"
+    agent: str
+    context: AgentContext
+    call: ToolCall
+    result: ToolResult
+
+
+class Merged(_Event, frozen=True, kw_only=True):
+    """The contexts of `count` branches became `contexts`."""
+
+    type: ClassVar[str] = "merged"
+    agent: str
+    count: int
+    contexts: tuple[AgentContext, ...]
+
+
+class StepFinished(_Event, frozen=True, kw_only=True):
+    """A step is over: what became of its context, errored ones included."""
+
+    type: ClassVar[str] = "step_finished"
+    agent: str
+    contexts: tuple[AgentContext, ...]
+
+
+class Failed(_Event, frozen=True, kw_only=True):
+    """A context cannot go on; the others do."""
+
+    type: ClassVar[str] = "error"
+    agent: str
+    context: AgentContext
+    error: Exception
+
+
+class Finished(_Event, frozen=True, kw_only=True):
+    """The walk is over: what `walk` would have returned."""
+
+    type: ClassVar[str] = "finished"
+    contexts: tuple[AgentContext, ...]
+
+
+FlowEvent = (
+    StepStarted | BranchStarted | ChunkReceived | ToolCalled | Merged | StepFinished | Failed | Finished
+)
