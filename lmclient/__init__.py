@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lmclient.core.request import Attempt as Attempt
     from lmclient.core.request import CompletionRequest as CompletionRequest
     from lmclient.core.request import Options as Options
+    from lmclient.core.request import ProviderLimits as ProviderLimits
     from lmclient.core.stream import AsyncCompletionStream as AsyncCompletionStream
     from lmclient.core.tools import Tool as Tool
     from lmclient.core.tools import ToolCall as ToolCall
@@ -56,7 +57,10 @@ if TYPE_CHECKING:
     from lmclient.interceptors.base import CallNext as CallNext
     from lmclient.interceptors.base import Hooks as Hooks
     from lmclient.interceptors.base import Interceptor as Interceptor
+    from lmclient.interceptors.budget import BudgetInterceptor as BudgetInterceptor
     from lmclient.interceptors.cache import CacheInterceptor as CacheInterceptor
+    from lmclient.interceptors.circuit import CircuitBreakerInterceptor as CircuitBreakerInterceptor
+    from lmclient.interceptors.fallback import FallbackInterceptor as FallbackInterceptor
     from lmclient.interceptors.logging import LogInterceptor as LogInterceptor
     from lmclient.interceptors.rate_limit import RateLimitInterceptor as RateLimitInterceptor
     from lmclient.interceptors.retry import RetryInterceptor as RetryInterceptor
@@ -85,13 +89,16 @@ _MODULES = {
     "client": "AsyncClient",
     "core.completion": "Chunk Completion FinishReason",
     "core.conversation": "Conversation FilePart ImagePart Role TextPart Turn",
-    "core.request": "Attempt CompletionRequest Options",
+    "core.request": "Attempt CompletionRequest Options ProviderLimits",
     "core.stream": "AsyncCompletionStream",
     "core.tools": "Tool ToolCall ToolResult",
     "core.usage": "Usage",
     "errors": _ERRORS,
     "interceptors.base": "CallNext Hooks Interceptor",
+    "interceptors.budget": "BudgetInterceptor",
     "interceptors.cache": "CacheInterceptor",
+    "interceptors.circuit": "CircuitBreakerInterceptor",
+    "interceptors.fallback": "FallbackInterceptor",
     "interceptors.logging": "LogInterceptor",
     "interceptors.rate_limit": "RateLimitInterceptor",
     "interceptors.retry": "RetryInterceptor",

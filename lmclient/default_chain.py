@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from lmclient.core.request import CompletionRequest
 from lmclient.interceptors.base import Interceptor
+from lmclient.interceptors.circuit import CircuitBreakerInterceptor
+from lmclient.interceptors.fallback import FallbackInterceptor
 from lmclient.interceptors.loading import load_interceptor
 from lmclient.interceptors.logging import LogInterceptor
 from lmclient.interceptors.rate_limit import RateLimitInterceptor
@@ -26,14 +28,21 @@ def default_interceptors(
     """
     named = [load_interceptor(path) for path in settings.interceptors]
     retry = settings.retry
+    limits = RateLimitInterceptor(settings.rate_limit.storage_url)
+    assert settings.spend.url is not None  # filled in by the settings
+    ledger = Ledger(settings.spend.url)
     return [
         LogInterceptor(),
         *_telemetry(named),
-        *_spend(settings),
+        *([SpendInterceptor(ledger)] if settings.spend.enabled else []),
         *named,
         *_cache(settings, fingerprint),
-        RateLimitInterceptor(),
+        FallbackInterceptor(),
+        *_budgets(settings, ledger),
+        limits,
+        CircuitBreakerInterceptor(),
         RetryInterceptor(attempts=retry.attempts, max_wait=retry.max_wait),
+        limits.retries,
     ]
 
 
@@ -48,11 +57,12 @@ def _telemetry(named: list[Interceptor]) -> list[Interceptor]:
     return [TelemetryInterceptor()]
 
 
-def _spend(settings: Settings) -> list[Interceptor]:
-    if not settings.spend.enabled:
+def _budgets(settings: Settings, ledger: Ledger) -> list[Interceptor]:
+    if not settings.spend.budgets:
         return []
-    assert settings.spend.url is not None  # filled in by the settings
-    return [SpendInterceptor(Ledger(settings.spend.url))]
+    from lmclient.interceptors.budget import BudgetInterceptor
+
+    return [BudgetInterceptor(settings.spend.budgets, ledger)]
 
 
 def _cache(settings: Settings, fingerprint: Callable[[CompletionRequest], str]) -> list[Interceptor]:

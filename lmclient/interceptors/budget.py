@@ -1,0 +1,180 @@
+"""Refuses the calls that a budget does not allow, before they are sent."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import logging
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from decimal import Decimal
+from typing import Any
+
+from lmclient.core.completion import Completion
+from lmclient.core.request import CompletionRequest
+from lmclient.core.stream import AsyncCompletionStream
+from lmclient.core.usage import Usage
+from lmclient.errors import BudgetExceededError, LMClientError
+from lmclient.interceptors.base import CallNext
+from lmclient.settings import Budget
+from lmclient.spend.budgets import Reservation, claims_on, reservation, reserve, settle
+from lmclient.spend.ledger import EXACT, Ledger
+from lmclient.spend.prices import price
+from lmclient.tokens.estimate import estimate_tokens
+
+logger = logging.getLogger("lmclient.budget")
+
+ASSUMED_OUTPUT = 4096
+"""Tokens of an answer where neither the call, nor the profile, nor a context length limits it."""
+LONGEST_CALL = 3600.0
+"""Seconds after which a call without a deadline counts as dead."""
+
+OnWarning = Callable[[Budget, Decimal], None]
+"""Called with a budget and what it has spent, once per period, when that reaches `warn_at`."""
+
+
+class BudgetInterceptor:
+    """Keeps calls within budgets: a day's, a month's or in total, per profile or value of a tag.
+
+    A call reserves its worst case before it is sent: the estimated prompt, and `max_tokens` (or what
+    the context leaves) of output, at the price of the tier that the prompt is in. When it is over,
+    what it really cost is counted instead, estimated if the provider did not say; that is nothing
+    where nothing arrived. The state is in the ledger's database, so that processes share it; the
+    reservations of one that dies lapse after the deadlines of its calls.
+
+    Stands inside of the fallback: the profile that is asked is the one that is checked. Free ones
+    (price 0) pass a spent budget. A profile without a known price reserves nothing, with a warning
+    in the log, and passes until the budget is used up. Costs in other currencies than the budget's
+    are not its concern.
+
+    Raises `BudgetExceededError`; and `LMClientError` if the ledger cannot be written, for a call that
+    cannot be counted is not sent. `on_warning` (by default a warning in the log) hears of each budget
+    that reaches `warn_at`, with the values of its tags in place of `"*"`.
+    """
+
+    def __init__(
+        self, budgets: Sequence[Budget], ledger: Ledger, *, on_warning: OnWarning | None = None
+    ) -> None:
+        self._budgets = tuple(budgets)
+        self._ledger = ledger
+        self._on_warning = on_warning or _log_warning
+        self._unpriced: set[str] = set()
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        profile = request.profile
+        now = datetime.datetime.now(datetime.UTC)
+        claims = claims_on(self._budgets, profile.name, profile.cost.currency, request.tags, now)
+        if not claims:
+            return await call_next(request)
+        amount = worst_case(request)
+        if amount is None:
+            self._warn_of_unpriced(profile.name)
+        elif not amount:
+            return await call_next(request)
+        left = LONGEST_CALL if request.deadline is None else request.deadline - time.monotonic()
+        held = reservation(claims, amount, left)
+        await self._reserve(held, profile.name)
+        first = len(request.attempts)
+        try:
+            stream = await call_next(request)
+        except BaseException:
+            await self._settle(held, _cost(request, first, None))
+            raise
+
+        async def end(completion: Completion, error: BaseException | None) -> None:
+            await self._settle(held, _cost(request, first, completion))
+
+        stream.on_end(end)
+        return stream
+
+    async def aclose(self) -> None:
+        """Waits for what still has to be counted, and closes the ledger."""
+        loop = asyncio.get_running_loop()
+        await asyncio.gather(*(task for task in self._running if task.get_loop() is loop))
+        await self._ledger.aclose()
+
+    async def _reserve(self, held: Reservation, profile: str) -> None:
+        try:
+            refusal = await self._ledger.run(reserve(held))
+        except asyncio.CancelledError:
+            # It is made all the same, or has been; the ledger undoes it after that.
+            self._in_background(self._count(held, Decimal(0)))
+            raise
+        except LMClientError:
+            raise
+        except Exception as error:  # those of two database drivers
+            raise LMClientError(
+                f"The budgets cannot be checked: the ledger cannot be written ({error}). Nothing was sent."
+            ) from error
+        if refusal is not None:
+            raise BudgetExceededError(f"Profile {profile!r}: {refusal}")
+
+    async def _settle(self, held: Reservation, cost: Decimal) -> None:
+        """Counts what a call cost, also when the caller is cancelled meanwhile."""
+        await asyncio.shield(self._in_background(self._count(held, cost)))
+
+    async def _count(self, held: Reservation, cost: Decimal) -> None:
+        try:
+            due = await self._ledger.run(settle(held, cost))
+        except Exception as error:  # the answer is there and paid for: its caller gets it
+            logger.error("What a call has cost (%s) cannot be counted in its budgets: %s", cost, error)
+            return
+        for budget, spent in due:
+            self._on_warning(budget, spent)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    def _warn_of_unpriced(self, profile: str) -> None:
+        if profile not in self._unpriced:
+            self._unpriced.add(profile)
+            logger.warning(
+                "Profile %r has no known price: its calls reserve nothing of their budgets. "
+                "Set cost.input and cost.output, 0 if it is free.",
+                profile,
+            )
+
+
+def worst_case(request: CompletionRequest) -> Decimal | None:
+    """The most that one attempt at the request's profile may cost, None without a known price."""
+    profile, cost = request.profile, request.profile.cost
+    if cost.input is None and cost.output is None:
+        return None
+    prompt = estimate_tokens(request.conversation, request.options.tools)
+    output = request.options.max_tokens
+    if output is None:
+        output = profile.max_tokens
+    if not output:
+        context = profile.max_context_length
+        output = max(0, context - prompt) if context else ASSUMED_OUTPUT
+    text = price(Usage(input_tokens=prompt, output_tokens=output), cost)
+    reasoning = price(Usage(input_tokens=prompt, output_tokens=output, reasoning_tokens=output), cost)
+    return None if text is None or reasoning is None else max(text, reasoning)
+
+
+def _cost(request: CompletionRequest, first: int, completion: Completion | None) -> Decimal:
+    """What the attempts since `first` cost in the profile's currency, failed ones included."""
+    answers = [attempt.completion for attempt in request.attempts[first:] if attempt.completion is not None]
+    if completion is not None and len(request.attempts) == first:
+        answers = [completion]  # an interceptor's own
+    total = Decimal(0)
+    for answer in answers:
+        if answer.cost is not None and answer.currency == request.profile.cost.currency:
+            total = EXACT.add(total, answer.cost)
+    return total
+
+
+def _log_warning(budget: Budget, spent: Decimal) -> None:
+    logger.warning(
+        "The budget %r (%s%s) has spent %s of %s %s.",
+        budget.name,
+        budget.period,
+        "".join(f", {name} {value!r}" for name, value in sorted(budget.tags.items())),
+        format(spent, "f"),
+        format(budget.amount, "f"),
+        budget.currency,
+    )
