@@ -25,7 +25,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "protocols": ("core", "errors", "prompts", "profiles"),
     "transports": ("core", "errors"),
     "spend": ("core", "errors", "profiles", "settings", "background", "interceptors"),
-    "cache": ("core", "errors", "profiles", "settings"),
+    "cache": ("core", "errors", "profiles", "settings", "providers.redaction"),
     "limits": ("core", "errors", "profiles", "settings"),
     "interceptors": (
         "core",
