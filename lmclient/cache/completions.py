@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from lmclient.cache.entry import decode, encode
+from lmclient.cache.entry import Entry, decode, encode
 from lmclient.cache.store import CacheError, open_store
 from lmclient.cache.workers import Workers
 from lmclient.core.completion import Completion
@@ -22,25 +22,45 @@ REST = 10.0
 SHORTEST_KEY = 8
 """Characters of a key that is looked for in answers; shorter ones are placeholders such as "none"."""
 
+REMEMBERED = 256
+"""Entries that are remembered at most, of at most `LONGEST` bytes each."""
+
+LONGEST = 65_536
+
 _logger = logging.getLogger("lmclient.cache")
 
 
 class CompletionCache:
-    """Reads and keeps completions. What goes wrong is a miss, and a warning in the log."""
+    """Reads and keeps completions. What goes wrong is a miss, and a warning in the log.
+
+    What was read is remembered until the store changes: handing a piece of work to a thread and
+    back costs more than all the rest of a hit.
+    """
 
     def __init__(self, settings: CacheSettings) -> None:
+        self._ttl = settings.ttl
         self._store = open_store(settings)
         self._workers = Workers(self._store)
+        self._remembered: dict[str, Entry] = {}
+        self._version: object | None = None
         self._rests_until = 0.0
         self._failing = False
 
     async def get(self, key: str) -> Completion | None:
         """The completion under the key, None if there is none that can be read."""
-        return await self._ask(lambda: self._read(key))
+        version = self._store.version()
+        if version is None or version != self._version:
+            # A new one: a thread that still reads the old version fills the old one.
+            self._remembered, self._version = {}, version
+        remembered = self._remembered
+        entry = remembered.get(key)
+        if entry is None or entry.until <= time.time():
+            entry = await self._ask(lambda: self._read(key, remembered))
+        return None if entry is None else entry.completion
 
     async def put(self, key: str, completion: Completion, profile: ModelProfile) -> None:
         """Keeps the completion, unless it repeats a key of the profile."""
-        data = encode(completion)
+        data = encode(completion, time.time() + self._ttl)
         if data is not None and not _holds_secret(data, profile):
             await self._ask(lambda: self._store.put(key, data))
 
@@ -48,15 +68,18 @@ class CompletionCache:
         """Releases files, connections and threads; a later call opens them again."""
         await self._workers.aclose()
 
-    def _read(self, key: str) -> Completion | None:
+    def _read(self, key: str, remembered: dict[str, Entry]) -> Entry | None:
         data = self._store.get(key)
         if data is None:
             return None
         try:
-            return decode(data)
+            entry = decode(data)
         except ValueError as error:
             _logger.warning("An entry of the cache is unreadable and will be replaced: %s.", error)
             return None
+        if len(data) <= LONGEST and len(remembered) < REMEMBERED:
+            remembered[key] = entry
+        return entry
 
     async def _ask(self, work: Callable[[], T]) -> T | None:
         if self._failing and time.monotonic() < self._rests_until:

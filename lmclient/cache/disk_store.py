@@ -84,6 +84,8 @@ class DiskStore:
         if settings.dir is None:
             raise ConfigurationError("The cache needs a directory; set cache.dir.")
         self._directory = settings.dir
+        self._database = Path(settings.dir, DBNAME)
+        self._log = Path(settings.dir, f"{DBNAME}-wal")
         self._ttl = settings.ttl
         self._size_limit = settings.size_limit
         self._cache: Any = None
@@ -101,6 +103,16 @@ class DiskStore:
     def put(self, key: str, value: bytes) -> None:
         if len(value) <= self._size_limit:
             self._do(lambda cache: cache.set(key, value, expire=self._ttl))
+
+    def version(self) -> object | None:
+        try:
+            database, log = os.stat(self._database), os.stat(self._log)
+        except OSError:
+            return None  # without a write-ahead log nobody has the database open
+        return (
+            (database.st_ino, database.st_mtime_ns, database.st_size),
+            (log.st_ino, log.st_mtime_ns, log.st_size),
+        )
 
     def contents(self) -> Contents:
         def count(cache: Any) -> Contents:
@@ -182,7 +194,7 @@ class DiskStore:
 
     def _current_inode(self) -> int | None:
         try:
-            return Path(self._directory, DBNAME).stat().st_ino
+            return self._database.stat().st_ino
         except FileNotFoundError:
             return None
 

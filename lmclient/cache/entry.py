@@ -23,9 +23,10 @@ ZERO = Decimal(0)
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """The JSON of one entry."""
+    """What is kept of an answer. `until` is the Unix time at which it is too old."""
 
     schema: Literal[1]
+    until: float
     completion: Completion
 
 
@@ -60,18 +61,18 @@ def is_good(completion: Completion) -> bool:
     return bool(completion.text or completion.tool_calls)
 
 
-def encode(completion: Completion) -> bytes | None:
-    """The JSON of an answer; None if it holds what JSON cannot carry."""
+def encode(completion: Completion, until: float) -> bytes | None:
+    """The JSON of an entry; None if the answer holds what JSON cannot carry."""
     try:
-        return _encoder.encode(Entry(SCHEMA, completion))
+        return _encoder.encode(Entry(SCHEMA, until, completion))
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         return None
 
 
-def decode(data: bytes) -> Completion:
-    """The answer in an entry. Raises `ValueError` if that is not what the bytes hold."""
+def decode(data: bytes) -> Entry:
+    """The entry in its JSON. Raises `ValueError` if that is not what the bytes hold."""
     try:
-        return _decoder.decode(data).completion
+        return _decoder.decode(data)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(str(error)) from error
 

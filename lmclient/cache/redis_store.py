@@ -60,6 +60,9 @@ class RedisStore:
             with self._unavailable():
                 self._redis.set(PREFIX + key, value, px=self._ttl)
 
+    def version(self) -> None:
+        return None
+
     def contents(self) -> Contents:
         entries = size = 0
         with self._unavailable():

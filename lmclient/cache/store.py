@@ -42,6 +42,13 @@ class Store(Protocol):
         """Keeps the JSON, or leaves it if it is larger than the store may become."""
         ...
 
+    def version(self) -> object | None:
+        """Something that differs after every change by anybody, None where that cannot be told.
+
+        The one method that an event loop may call: it is quick and raises nothing.
+        """
+        ...
+
     def contents(self) -> Contents:
         """How much there is."""
         ...
