@@ -14,6 +14,7 @@ from lmclient.cli.terminal import one_line, safe
 from lmclient.errors import LMClientError
 
 MOUNTED = {
+    "flow": ("lmclient.cli.flow", "Flows of agents."),
     "cache": ("lmclient.cli.cache", "The answers that are kept."),
     "local": ("lmclient.providers.local.cli", "Models that run inside lmclient, without any key."),
     "testing": ("lmclient.testing.cli", "Test servers for clients of language models."),

@@ -139,6 +139,9 @@ class AgentContext:
         """The keys that have been set, in order."""
         return self._values.keys()
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
     def __contains__(self, key: object) -> bool:
         return key in self._values
 

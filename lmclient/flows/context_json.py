@@ -37,7 +37,7 @@ class _Saved(msgspec.Struct, kw_only=True):
 def encode(context: AgentContext) -> str:
     """See `AgentContext.to_json`."""
     values = {}
-    for key in context.keys():
+    for key in context:
         try:
             values[key] = [_plain(value) for value in context.get_all(key)]
         except TypeError:  # JSON cannot carry it, so it is left out, as `to_json` says
