@@ -6,8 +6,9 @@ from lmclient.core.completion import Completion
 from lmclient.core.conversation import Conversation
 from lmclient.core.request import CompletionRequest
 from lmclient.core.usage import Usage
+from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.answer import Answer
-from lmclient.spend.prices import price
+from lmclient.spend.prices import cost_of, is_inconsistent, price
 
 PER_TURN = 4
 """Tokens that an estimate adds for each turn: roles and separators."""
@@ -24,18 +25,23 @@ def completion_of(
     usage = answer.usage
     if usage is None:
         usage = estimated_usage(request.conversation, answer)
-    cost, source = answer.cost, "provider"
-    if cost is None:
-        cost, source = price(usage, profile.cost), "profile"
+    priced = cost_of(
+        usage,
+        profile,
+        stated=answer.cost,
+        model=answer.model,
+        when=request.attempts[-1].started if request.attempts else None,
+    )
+    _note(answer, usage, profile)
     return Completion(
         text=answer.text,
         reasoning=answer.reasoning,
         tool_calls=answer.tool_calls(),
         finish_reason=answer.outcome(),
         usage=usage,
-        cost=cost,
-        cost_source=None if cost is None else source,  # type: ignore[arg-type]  # both are CostSource
-        currency="USD" if answer.cost is not None else profile.cost.currency,
+        cost=priced.cost,
+        cost_source=priced.source,
+        currency=priced.currency,
         model=answer.model or profile.model,
         profile=profile.name,
         category=request.category,
@@ -46,6 +52,16 @@ def completion_of(
         time_to_first_token=time_to_first_token,
         metadata=answer.metadata,
     )
+
+
+def _note(answer: Answer, usage: Usage, profile: ModelProfile) -> None:
+    """Counts that contradict each other are marked; a stated cost does not hide the profile's own."""
+    if is_inconsistent(usage):
+        answer.metadata["usage_inconsistent"] = True
+    if answer.cost is not None and profile.cost.currency == "USD":
+        computed = price(usage, profile.cost)
+        if computed is not None:
+            answer.metadata["computed_cost"] = computed
 
 
 def estimated_usage(conversation: Conversation, answer: Answer) -> Usage:

@@ -25,10 +25,11 @@ EXACT = Context(prec=100)
 _MAX_PICO = Decimal(2**63 - 1)
 
 COLUMNS = (
-    *("call_id", "attempt", "final", "time", "day", "category", "profile", "provider", "model"),
+    *("day", "currency", "time", "call_id", "attempt", "final"),
+    *("category", "profile", "provider", "model"),
     *("input_tokens", "cached_input_tokens", "cache_write_tokens", "cache_write_1h_tokens"),
     *("output_tokens", "reasoning_tokens", "estimated", "inconsistent"),
-    *("cost", "cost_pico", "currency", "cost_source", "saved_cost", "saved_pico"),
+    *("cost", "cost_pico", "cost_source", "saved_cost", "saved_pico"),
     *("duration", "waited", "time_to_first_token", "requests"),
     *("status", "finish_reason", "error", "http_status", "tags", "conversation_id"),
 )
@@ -128,11 +129,12 @@ def row_of(record: SpendRecord) -> Row:
     """The record as a row, in the order of `COLUMNS`."""
     time = record.time
     return (
+        time.astimezone(datetime.UTC).date().isoformat(),
+        _storable(record.currency),
+        (time - EPOCH) // _MICROSECOND,
         record.call_id,
         record.attempt,
         int(record.final),
-        (time - EPOCH) // _MICROSECOND,
-        time.astimezone(datetime.UTC).date().isoformat(),
         _storable(record.category),
         _storable(record.profile),
         _storable(record.provider),
@@ -146,7 +148,6 @@ def row_of(record: SpendRecord) -> Row:
         int(record.estimated),
         int(record.inconsistent),
         *_money(record.cost),
-        record.currency,
         record.cost_source,
         *_money(record.saved_cost),
         record.duration,

@@ -19,10 +19,7 @@ _LOCK = 0x6C6D636C  # "lmcl": any number that other programs do not use
 class PostgresDatabase:
     """A connection that is made anew once it was lost."""
 
-    type_names = {  # noqa: RUF012  # part of a protocol
-        "id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-        "decimal": "NUMERIC",
-    }
+    type_names = {"decimal": "NUMERIC", "clustered": ""}  # noqa: RUF012  # part of a protocol
     tag = "(tags::jsonb ->> ?)"
 
     def __init__(self, url: str) -> None:

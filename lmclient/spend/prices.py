@@ -2,45 +2,116 @@
 
 from __future__ import annotations
 
+import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from lmclient.core.completion import CostSource
 from lmclient.core.usage import Usage
 
 if TYPE_CHECKING:
-    from lmclient.profiles.model import Cost
+    from lmclient.profiles.model import Cost, ModelProfile
 
 MILLION = Decimal(1_000_000)
 
 
-def price(usage: Usage, cost: Cost) -> Decimal | None:
+class Priced(NamedTuple):
+    """What a call costs, None if nobody knows, in which currency, and who says so."""
+
+    cost: Decimal | None
+    source: CostSource | None
+    currency: str
+
+
+def cost_of(
+    usage: Usage,
+    profile: ModelProfile,
+    *,
+    stated: Decimal | None = None,
+    model: str = "",
+    when: datetime.datetime | None = None,
+) -> Priced:
+    """What the usage costs: as the provider has stated (in US dollars), by the profile, or by the list.
+
+    `model` is the one that answered, `when` the time of the request; both matter for the list only.
+    """
+    if stated is not None:
+        return Priced(stated, "provider", "USD")
+    own = price(usage, profile.cost)
+    if own is not None or profile.cost.input is not None or profile.cost.output is not None:
+        return Priced(own, None if own is None else "profile", profile.cost.currency)
+    from lmclient.spend import price_list
+
+    listed = price_list.list_price(usage, profile, model, when)
+    if listed is None:
+        return Priced(None, None, profile.cost.currency)
+    return Priced(listed, "price-list", price_list.CURRENCY)
+
+
+def price(usage: Usage, cost: Cost, factor: Decimal | int = 1) -> Decimal | None:
     """What the usage costs at these prices, in their currency; None if a price is missing.
 
     Cached reads, cache writes and reasoning are parts of the input and the output; each is priced
     at its own price instead of theirs. Parts that add up to more than the whole are clamped to it.
+    `factor` changes all prices alike, such as 0.5 for what a provider answers in a batch.
     """
     if cost.input is None and cost.output is None:
         return None
-    cached = min(usage.cached_input_tokens, usage.input_tokens)
-    written = min(usage.cache_write_tokens, usage.input_tokens - cached)
-    written_1h = min(usage.cache_write_1h_tokens, written)
-    reasoning = min(usage.reasoning_tokens, usage.output_tokens)
-    counts = {
-        "input": usage.input_tokens - cached - written,
-        "cached_input": cached,
-        "cache_write": written - written_1h,
-        "cache_write_1h": written_1h,
-        "output": usage.output_tokens - reasoning,
-        "reasoning": reasoning,
+    counts = clamped(usage)
+    tokens_of = {
+        "input": counts.input_tokens - counts.cached_input_tokens - counts.cache_write_tokens,
+        "cached_input": counts.cached_input_tokens,
+        "cache_write": counts.cache_write_tokens - counts.cache_write_1h_tokens,
+        "cache_write_1h": counts.cache_write_1h_tokens,
+        "output": counts.output_tokens - counts.reasoning_tokens,
+        "reasoning": counts.reasoning_tokens,
     }
     total = Decimal(0)
-    for kind, tokens in counts.items():
+    for kind, tokens in tokens_of.items():
         if tokens:
-            per_million = _per_million(cost, kind, usage.input_tokens)
+            per_million = _per_million(cost, kind, counts.input_tokens)
             if per_million is None:
                 return None
             total += tokens * per_million
-    return total / MILLION
+    return total * factor / MILLION
+
+
+class Counts(NamedTuple):
+    """The counts of a usage of which no part is more than its whole."""
+
+    input_tokens: int
+    cached_input_tokens: int
+    cache_write_tokens: int
+    cache_write_1h_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+
+
+def clamped(usage: Usage) -> Counts:
+    """The counts, parts that add up to more than the whole reduced to it."""
+    whole, output = max(usage.input_tokens, 0), max(usage.output_tokens, 0)
+    cached = min(max(usage.cached_input_tokens, 0), whole)
+    written = min(max(usage.cache_write_tokens, 0), whole - cached)
+    return Counts(
+        whole,
+        cached,
+        written,
+        min(max(usage.cache_write_1h_tokens, 0), written),
+        output,
+        min(max(usage.reasoning_tokens, 0), output),
+    )
+
+
+def is_inconsistent(usage: Usage) -> bool:
+    """Whether counts of the usage contradict each other, so that `clamped` changes them."""
+    return clamped(usage) != (
+        usage.input_tokens,
+        usage.cached_input_tokens,
+        usage.cache_write_tokens,
+        usage.cache_write_1h_tokens,
+        usage.output_tokens,
+        usage.reasoning_tokens,
+    )
 
 
 _DEFAULTS = {

@@ -10,7 +10,6 @@ import msgspec
 
 from lmclient.core.completion import Completion
 from lmclient.core.request import Attempt, CompletionRequest
-from lmclient.core.usage import Usage
 from lmclient.errors import ProviderError, StreamInterruptedError
 
 MAX_COUNT = 10**15
@@ -157,12 +156,3 @@ def _status(error: BaseException | None) -> str:
 
 def _count(tokens: int) -> int:
     return tokens if tokens < MAX_COUNT else MAX_COUNT
-
-
-def is_inconsistent(usage: Usage) -> bool:
-    """Whether parts of the usage are more than their whole."""
-    return (
-        usage.cached_input_tokens + usage.cache_write_tokens > usage.input_tokens
-        or usage.cache_write_1h_tokens > usage.cache_write_tokens
-        or usage.reasoning_tokens > usage.output_tokens
-    )

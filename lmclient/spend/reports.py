@@ -107,7 +107,9 @@ def records(limit: int) -> Callable[[Database], list[SpendRecord]]:
 
     def query(database: Database) -> list[SpendRecord]:
         rows = database.execute(
-            f"SELECT {', '.join(COLUMNS)} FROM lmclient_spend ORDER BY id DESC LIMIT ?", (limit,)
+            f"SELECT {', '.join(COLUMNS)} FROM lmclient_spend "
+            "ORDER BY day DESC, time DESC, attempt DESC LIMIT ?",
+            (limit,),
         )
         return [_record(row) for row in rows]
 
@@ -125,7 +127,7 @@ def _filter(
     conditions, parameters = ["1 = 1"], list[object]()
     for moment, sign in ((_start(since), ">="), (_end(until), "<")):
         if moment is not None:
-            # The day is indexed; the time makes it exact.
+            # The rows are found by their day; the time makes it exact.
             conditions += [f"day {sign.rstrip('=')}= ?", f"time {sign} ?"]
             parameters += [moment.date().isoformat(), _microseconds(moment)]
     for name, value in where.items():

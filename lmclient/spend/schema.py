@@ -1,7 +1,7 @@
 """The tables of the ledger, and how an older ledger becomes a newer one.
 
-A migration is added at the end of `MIGRATIONS` and never changed once it was released. `{id}` and
-`{decimal}` stand for what the databases call differently.
+A migration is added at the end of `MIGRATIONS` and never changed once it was released. `{decimal}`
+and `{clustered}` stand for what the databases call differently.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         # Times are microseconds since 1970 in UTC, and days are those of UTC. `cost` is exact for
         # whoever reads the table; `cost_pico` is the same in units of 10^-12, which a database can add
-        # up exactly, or NULL where the cost does not fit into it.
+        # up exactly, or NULL where the cost does not fit into it. The rows lie in the order
+        # in which they are added up by day; and one that is written again, because its commit was in
+        # doubt, is not there twice.
         """CREATE TABLE lmclient_spend (
-            id {id},
+            day TEXT NOT NULL,
+            currency TEXT NOT NULL,
+            time BIGINT NOT NULL,
             call_id TEXT NOT NULL,
             attempt INTEGER NOT NULL,
             final INTEGER NOT NULL,
-            time BIGINT NOT NULL,
-            day TEXT NOT NULL,
             category TEXT,
             profile TEXT NOT NULL,
             provider TEXT NOT NULL,
@@ -35,7 +37,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             inconsistent INTEGER NOT NULL,
             cost {decimal},
             cost_pico BIGINT,
-            currency TEXT NOT NULL,
             cost_source TEXT,
             saved_cost {decimal},
             saved_pico BIGINT,
@@ -48,13 +49,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             error TEXT,
             http_status INTEGER,
             tags TEXT NOT NULL,
-            conversation_id TEXT
-        )""",
-        # A row that is written again, because it was not sure whether it had been, stays one row.
-        "CREATE UNIQUE INDEX lmclient_spend_call ON lmclient_spend (call_id, attempt)",
-        "CREATE INDEX lmclient_spend_day ON lmclient_spend (day)",
+            conversation_id TEXT,
+            PRIMARY KEY (day, currency, time, call_id, attempt)
+        ) {clustered}""",
         "CREATE INDEX lmclient_spend_odd_cost ON lmclient_spend (day) "
         "WHERE cost_pico IS NULL AND cost IS NOT NULL OR saved_pico IS NULL AND saved_cost IS NOT NULL",
+    ),
+    (
+        # What budgets have spent since their period began, and what running calls may still spend.
+        "CREATE TABLE lmclient_budget (budget TEXT PRIMARY KEY, spent {decimal} NOT NULL, "
+        "warned INTEGER NOT NULL)",
+        "CREATE TABLE lmclient_reservation (call_id TEXT NOT NULL, budget TEXT NOT NULL, "
+        "amount {decimal} NOT NULL, expires BIGINT NOT NULL)",
+        "CREATE INDEX lmclient_reservation_budget ON lmclient_reservation (budget)",
     ),
 )
 

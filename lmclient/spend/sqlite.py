@@ -25,7 +25,7 @@ class SqliteDatabase:
     a power failure may be lost, without harm to the file.
     """
 
-    type_names = {"id": "INTEGER PRIMARY KEY", "decimal": "TEXT"}  # noqa: RUF012  # part of a protocol
+    type_names = {"decimal": "TEXT", "clustered": "WITHOUT ROWID"}  # noqa: RUF012  # part of a protocol
     tag = "json_extract(tags, '$.' || json_quote(?))"
 
     def __init__(self, path: str) -> None:

@@ -1,0 +1,115 @@
+"""List prices of genai-prices, where neither the provider nor the profile says what a call costs.
+
+The list is the one inside the installed package (or what the application has had that package load):
+nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import re
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from lmclient.core.usage import Usage
+from lmclient.spend.prices import clamped
+
+if TYPE_CHECKING:
+    from lmclient.profiles.model import ModelProfile
+
+CURRENCY = "USD"
+_VENDORS = {
+    "openai-chat": "openai",
+    "openai-text": "openai",
+    "openai-responses": "openai",
+    "azure-openai": "azure",
+    "azure-ai": "azure",
+    "openrouter": "openrouter",
+    "anthropic": "anthropic",
+    "gemini": "google",
+}
+"""Whose prices a provider of ours has at its own URL."""
+# At a URL that the list does not know, models that their vendor alone runs: behind a gateway, they are
+# paid for as there. Models with open weights cost what their host takes, which nobody knows.
+_VENDORS_OWN = re.compile(r"gpt-\d|o\d|chatgpt-|claude-|gemini-")
+
+
+def list_price(
+    usage: Usage, profile: ModelProfile, model: str, when: datetime.datetime | None = None
+) -> Decimal | None:
+    """What the usage costs in US dollars by the price list, at the time `when` (now if None).
+
+    `model` is what the answer says; if the list does not know it, the profile's model counts. None
+    for models that the list does not know or names no price for, and for local ones.
+    """
+    vendor = _VENDORS.get(profile.provider)
+    if vendor is None:
+        return None
+    for name in dict.fromkeys((model, profile.model)):
+        provider = _listed(name, vendor, profile.url) if name else None
+        if provider is not None:
+            return _price(usage, name, provider, when)
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _listed(model: str, vendor: str, url: str) -> str | None:
+    """The provider of the list under which it has the model, None if it does not have it."""
+    host = urlsplit(url).hostname or ""
+    own = bool(_VENDORS_OWN.match(model))
+    if url and not own and _is_private(host):
+        return None
+    from genai_prices.data_snapshot import get_snapshot
+
+    snapshot = get_snapshot()
+    try:
+        provider = snapshot.find_provider(None, vendor, None)
+        if url:
+            try:
+                provider = snapshot.find_provider(None, None, url)
+            except LookupError:
+                if not own and vendor != "azure":
+                    return None
+        snapshot.find_provider_model(model, provider, None, None)
+    except LookupError:
+        return None
+    return provider.id
+
+
+def _is_private(host: str) -> bool:
+    """Whether a host is surely none of a provider on the list, which need not be loaded then."""
+    if "." not in host:
+        return True
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _price(usage: Usage, model: str, provider: str, when: datetime.datetime | None) -> Decimal | None:
+    import genai_prices
+
+    counts = clamped(usage)
+    priced = genai_prices.calc_price(
+        genai_prices.Usage(
+            input_tokens=counts.input_tokens,
+            cache_read_tokens=counts.cached_input_tokens,
+            cache_write_tokens=counts.cache_write_tokens,
+            cache_write_1h_tokens=counts.cache_write_1h_tokens,
+            output_tokens=counts.output_tokens,
+            output_reasoning_tokens=counts.reasoning_tokens,
+        ),
+        model,
+        provider_id=provider,
+        genai_request_timestamp=when,
+    )
+    prices = priced.model_price
+    if (counts.input_tokens and prices.input_mtok is None) or (
+        counts.output_tokens and prices.output_mtok is None
+    ):
+        return None  # the library counts what has no price as free
+    return priced.total_price
