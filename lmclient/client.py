@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -28,6 +28,8 @@ from lmclient.transports.base import HttpOptions
 if TYPE_CHECKING:
     from lmclient.spend.client import AsyncSpend
     from lmclient.transports.adapting import TransportLike
+
+T = TypeVar("T")
 
 
 class CallOptions(TypedDict, total=False):
@@ -144,13 +146,31 @@ class AsyncClient:
         """
         profile = self.profile(target)
         if refresh or profile not in self._models:
-            self._models[profile] = await self._ask_for_models(profile)
+            provider = self._providers.provider(profile)
+            self._models[profile] = await self._retried(profile, lambda: provider.models(profile))
         return list(self._models[profile])
 
     async def supports_tools(self, target: Target) -> bool:
         """Whether the model behind `target` can call tools, as far as its provider says."""
         profile = self.profile(target)
         return await self._providers.provider(profile).supports_tools(profile)
+
+    async def count_tokens(self, target: Target, text_or_conversation: ConversationLike) -> int:
+        """The input tokens that a call with this conversation costs, message frames included.
+
+        A str is counted as a text by itself. Exact for text completion and chat on llama.cpp and for
+        OpenAI's chat models, else an approximation: see `lmclient.providers.counting`. Raises what a
+        call raises where a server has to be asked.
+        """
+        from lmclient.providers.counting import count_request, count_text
+
+        profile = self.profile(target)
+        provider = self._providers.provider(profile)
+        if isinstance(text_or_conversation, str):
+            text = text_or_conversation
+            return await self._retried(profile, lambda: count_text(provider, profile, text))
+        request = CompletionRequest(profile=profile, conversation=Conversation.of(text_or_conversation))
+        return await self._retried(profile, lambda: count_request(provider, request))
 
     def preview(
         self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]
@@ -193,16 +213,16 @@ class AsyncClient:
             options=_options(options),
         )
 
-    async def _ask_for_models(self, profile: ModelProfile) -> list[str]:
-        """The models, with the retries that the chain gives a completion."""
+    async def _retried(self, profile: ModelProfile, ask: Callable[[], Awaitable[T]]) -> T:
+        """What `ask` gives, with the retries that the chain gives a completion."""
 
-        async def ask(waited: float) -> list[str]:
-            return await self._providers.provider(profile).models(profile)
+        async def attempt(waited: float) -> T:
+            return await ask()
 
         for interceptor in self._interceptors:
             if isinstance(interceptor, RetryInterceptor):
-                return await interceptor.repeat(ask, time.monotonic() + profile.timeouts.total)
-        return await ask(0.0)
+                return await interceptor.repeat(attempt, time.monotonic() + profile.timeouts.total)
+        return await ask()
 
 
 def asking_again(request: CompletionRequest, completion: Completion) -> CompletionRequest | None:

@@ -78,6 +78,10 @@ class Client:
         """Whether the model behind `target` can call tools, as far as its provider says."""
         return self._background.run(self._client.supports_tools, target)
 
+    def count_tokens(self, target: Target, text_or_conversation: ConversationLike) -> int:
+        """The input tokens that a call with this conversation costs; see `AsyncClient.count_tokens`."""
+        return self._background.run(self._client.count_tokens, target, text_or_conversation)
+
     def preview(
         self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]
     ) -> HttpRequest:

@@ -41,3 +41,10 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     tools: bool = True
     """Whether tools are understood."""
+
+    adds_bos: bool = True
+    """Whether a text prompt gets the model's BOS token from the server, as at llama.cpp and vLLM."""
+
+    shows_control_tokens: bool = False
+    """Whether `preserved_tokens` (llama.cpp) and `skip_special_tokens` (vLLM) may be sent: without them
+    those servers leave control tokens out of a text answer, also those that mark its reasoning."""

@@ -51,6 +51,7 @@ class Choice(msgspec.Struct, gc=False):
     index: Any = 0
     delta: Delta | None = None
     message: Delta | None = None
+    text: Any = None  # in text completions
     finish_reason: Any = None
 
 
@@ -135,6 +136,11 @@ def splitter_of(profile: ModelProfile) -> Splitter | None:
 def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
     """The JSON body of a call."""
     profile, options = request.profile, request.options
+    if options.response_format is not None and not dialect.json_schema:
+        from lmclient.core.structured import with_instruction
+
+        asked = with_instruction(request.conversation, options.response_format)
+        request = msgspec.structs.replace(request, conversation=asked)
     body: Json = {"model": profile.model, "messages": encode_messages(request, dialect)}
     if request.stream:
         body["stream"] = True

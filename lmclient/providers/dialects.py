@@ -15,6 +15,7 @@ OPENAI = Dialect(
     url="https://api.openai.com/v1",
     max_tokens_field="max_completion_tokens",
     fixed_sampling_models=r"(o\d|gpt-5)(?!.*chat)",
+    adds_bos=False,
 )
 OPENROUTER = Dialect(url="https://openrouter.ai/api/v1", effort="reasoning.effort")
 AZURE_OPENAI = Dialect(
@@ -33,6 +34,7 @@ OLLAMA = Dialect(url="http://localhost:11434")
 
 BY_PROVIDER: dict[str, Dialect] = {
     "openai-chat": OPENAI,
+    "openai-text": OPENAI,
     "openai-responses": OPENAI,
     "gemini": GEMINI,
     "openrouter": OPENROUTER,
@@ -43,8 +45,8 @@ BY_PROVIDER: dict[str, Dialect] = {
 }
 """For profiles without a URL, and for URLs whose host is in no row below."""
 
-COMPATIBLE = Dialect(replay_reasoning="reasoning_content")
-"""A server of which nothing more is known than that it speaks OpenAI's chat completions."""
+COMPATIBLE = Dialect(replay_reasoning="reasoning_content", shows_control_tokens=True)
+"""A server of which nothing more is known than that it speaks OpenAI's chat or text completions."""
 
 BY_HOST: dict[str, Dialect] = {
     "api.openai.com": OPENAI,
@@ -65,6 +67,6 @@ def dialect_for(provider: str, url: str) -> Dialect:
         if host in BY_HOST:
             return BY_HOST[host]
         host = host.partition(".")[2]
-    if provider == "openai-chat" and url:
+    if provider in ("openai-chat", "openai-text") and url:
         return COMPATIBLE
     return BY_PROVIDER.get(provider, COMPATIBLE)

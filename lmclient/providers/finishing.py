@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmclient.core.completion import Completion
+from lmclient.core.completion import Completion, FinishReason
 from lmclient.core.conversation import Conversation
 from lmclient.core.request import CompletionRequest
 from lmclient.core.usage import Usage
@@ -33,11 +33,14 @@ def completion_of(
         when=request.attempts[-1].started if request.attempts else None,
     )
     _note(answer, usage, profile)
+    reason, limit = answer.outcome(), max_tokens_of(request)
+    if reason is FinishReason.LENGTH and limit:
+        answer.metadata["max_tokens"] = limit
     return Completion(
         text=answer.text,
         reasoning=answer.reasoning,
         tool_calls=answer.tool_calls(),
-        finish_reason=answer.outcome(),
+        finish_reason=reason,
         usage=usage,
         cost=priced.cost,
         cost_source=priced.source,
@@ -52,6 +55,12 @@ def completion_of(
         time_to_first_token=time_to_first_token,
         metadata=answer.metadata,
     )
+
+
+def max_tokens_of(request: CompletionRequest) -> int:
+    """The limit of output tokens in force; 0 is the server's own."""
+    own = request.options.max_tokens
+    return (request.profile.max_tokens if own is None else own) or 0
 
 
 def _note(answer: Answer, usage: Usage, profile: ModelProfile) -> None:

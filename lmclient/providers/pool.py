@@ -13,6 +13,7 @@ from lmclient.core.stream import AsyncCompletionStream
 from lmclient.errors import LMClientError
 from lmclient.profiles.model import ModelProfile
 from lmclient.providers.base import Provider, ProviderContext
+from lmclient.providers.fitting import open_fitting
 from lmclient.providers.registry import create_provider
 from lmclient.transports.base import HttpOptions, Transport
 
@@ -30,7 +31,7 @@ class ProviderPool:
 
     def open(self, request: CompletionRequest) -> Awaitable[AsyncCompletionStream]:
         """One attempt at the provider of the request's profile: the end of every chain."""
-        return self.provider(request.profile).open(request)
+        return open_fitting(self.provider(request.profile), request)
 
     def provider(self, profile: ModelProfile) -> Provider:
         """The provider that the profile names. Raises `ConfigurationError` if there is none."""

@@ -25,6 +25,7 @@ PROTOCOLS = {
 """Providers that are a protocol over plain HTTP; what is particular about them is their dialect."""
 
 FACTORIES = {
+    "openai-text": "lmclient.providers.text:TextProvider",
     "llama-cpp": "lmclient.providers.local.provider:LocalProvider",
     "azure-openai": "lmclient.providers.azure_openai:AzureOpenAIProvider",
     "azure-ai": "lmclient.providers.azure_ai:AzureAIProvider",
