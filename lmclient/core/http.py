@@ -6,9 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-SECRET_HEADERS = frozenset(
-    {"authorization", "proxy-authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie", "set-cookie"}
-)
+from lmclient.core.secrets import HIDDEN, is_secret_name, public_url
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,9 +23,9 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     anonymous: bool = False
 
     def __repr__(self) -> str:
-        return f"HttpRequest({self.method} {self.url}, headers={public_headers(self.headers)!r})"
+        return f"HttpRequest({self.method} {public_url(self.url)}, headers={public_headers(self.headers)!r})"
 
 
 def public_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers with credentials replaced by `***`."""
-    return {name: "***" if name.lower() in SECRET_HEADERS else value for name, value in headers.items()}
+    return {name: HIDDEN if is_secret_name(name) else value for name, value in headers.items()}

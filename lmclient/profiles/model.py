@@ -65,15 +65,23 @@ def _url(value: str) -> str:
     return stripped
 
 
-def _opened(value: object) -> object:
-    """The mapping with what `_closed` wrapped taken out again."""
-    if not isinstance(value, dict):
-        return value
-    return {k: v.get_secret_value() if isinstance(v, SecretStr) else v for k, v in value.items()}
+def _opened(value: Any) -> Any:
+    """The value with what `_closed` wrapped taken out again."""
+    if isinstance(value, dict):
+        return {name: _opened(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_opened(inner) for inner in value]
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
-def _closed(value: dict[str, Any]) -> dict[str, Any]:
-    return {k: SecretStr(v) if isinstance(v, str) and is_secret_name(k) else v for k, v in value.items()}
+def _closed(value: Any) -> Any:
+    """The value with every text wrapped that stands under a secret name."""
+    if isinstance(value, dict):
+        return {
+            name: SecretStr(inner) if isinstance(inner, str) and is_secret_name(str(name)) else _closed(inner)
+            for name, inner in value.items()
+        }
+    return [_closed(inner) for inner in value] if isinstance(value, list) else value
 
 
 HeaderValue = Annotated[str, AfterValidator(_header_safe)]

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-_SECRET_NAME = re.compile(
-    r"key|token$|secret|auth|passw|cookie|credential|signature|^sig$|^code$", re.IGNORECASE
-)
-# "scheme://user:" or, where there is no colon, "scheme://": what precedes a secret and an "@".
-_PASSWORD = re.compile(r"(^[\w+.-]*://(?:[^/?#@:]*:)?)[^/?#]*@")
-HIDDEN = "***"
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a header, query parameter or body field of this name usually holds a credential."""
-    return _SECRET_NAME.search(name) is not None
+from lmclient.core.secrets import HIDDEN as HIDDEN
+from lmclient.core.secrets import is_secret_name as is_secret_name
+from lmclient.core.secrets import masked
+from lmclient.core.secrets import public_url as public_url
 
 
 class MaskedDict(dict[str, Any]):
     """A dict whose `repr` hides the values of names such as `authorization` or `x-api-key`."""
 
     def __repr__(self) -> str:
-        return repr({name: HIDDEN if is_secret_name(name) else value for name, value in self.items()})
+        return repr(masked(self))
 
     __str__ = __repr__
 
     def public(self) -> dict[str, Any]:
-        """Only the entries that are not secret."""
-        return {name: value for name, value in self.items() if not is_secret_name(name)}
+        """Only the entries that are not secret, at any depth."""
+        public: dict[str, Any] = _without(self)
+        return public
 
 
 class MaskedUrl(str):
@@ -41,16 +34,10 @@ class MaskedUrl(str):
         return repr(public_url(self))
 
 
-def public_url(url: str) -> str:
-    """The URL with its password, and query parameters that hold credentials, replaced by `***`."""
-    hidden = _PASSWORD.sub(rf"\1{HIDDEN}@", url, count=1)
-    base, mark, query = hidden.partition("?")
-    return base + mark + "&".join(_public_parameter(pair) for pair in query.split("&"))
-
-
-def _public_parameter(pair: str) -> str:
-    name, mark, _ = pair.partition("=")
-    return name + mark + HIDDEN if mark and is_secret_name(name) else pair
+def _without(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without(inner) for name, inner in value.items() if not is_secret_name(str(name))}
+    return [_without(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def without_secrets(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import quote
 
-from lmclient.core.http import SECRET_HEADERS
+from lmclient.core.secrets import is_secret_name
 from lmclient.errors import LMClientError, ProviderError
 from lmclient.profiles.model import ModelProfile
-from lmclient.profiles.secrets import is_secret_name
 
 SHORTEST = 4
 """Characters of the shortest value that is taken for a secret."""
@@ -17,10 +17,22 @@ def secrets_of(profile: ModelProfile) -> list[str]:
     """The values in a profile that must not be shown, longest first."""
     values = [] if profile.api_key is None else [profile.api_key.get_secret_value()]
     for table in (profile.headers, profile.extra_query, profile.extra_body):
-        for name, value in table.items():
-            if isinstance(value, str) and (is_secret_name(name) or name.lower() in SECRET_HEADERS):
-                values += [value, value.removeprefix("Bearer ")]
-    return sorted((value for value in values if len(value) >= SHORTEST), key=len, reverse=True)
+        for value in _secret_values(table):
+            values += [value, value.rpartition(" ")[2]]  # "Bearer KEY" is sent, KEY is secret
+    values += [quote(value, safe="") for value in values]
+    return sorted({value for value in values if len(value) >= SHORTEST}, key=len, reverse=True)
+
+
+def _secret_values(value: object, secret: bool = False) -> Iterator[str]:
+    """The texts at any depth of dicts and lists that have a secret name, or stand below one."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _secret_values(inner, secret or is_secret_name(str(name)))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _secret_values(inner, secret)
+    elif secret and isinstance(value, str):
+        yield value
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
