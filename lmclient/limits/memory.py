@@ -6,19 +6,22 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from lmclient.limits.base import Demand, Lease, Wait
+from lmclient.limits.base import SPAN, Demand, Lease, Wait
 from lmclient.limits.window import RequestWindow, TokenEntry, TokenWindow
 
 
 class MemoryStore:
     """Limits of one process; its event loops and threads share them.
 
-    `clock` gives seconds. `freed` is called with a scope, on any thread, when something of it was
+    `clock` gives seconds, `span` is how many of them "per minute" means. `freed` is called with a scope, on any thread, when something of it was
     given back.
     """
 
-    def __init__(self, clock: Callable[[], float], freed: Callable[[str], None]) -> None:
+    def __init__(
+        self, clock: Callable[[], float], freed: Callable[[str], None], *, span: float = SPAN
+    ) -> None:
         self._clock = clock
+        self._span = span
         self._freed = freed
         self._lock = threading.Lock()
         self._scopes: dict[str, _Scope] = {}
@@ -29,7 +32,7 @@ class MemoryStore:
         with self._lock:
             scope = self._scopes.get(demand.scope)
             if scope is None:
-                scope = self._scopes[demand.scope] = _Scope()
+                scope = self._scopes[demand.scope] = _Scope(self._span)
             now = self._clock()
             wait = scope.wait(demand, ahead, now)
             if wait is not None or ahead:
@@ -90,9 +93,9 @@ class MemoryLease:
 class _Scope:
     """The state of one profile, or of one group of profiles."""
 
-    def __init__(self) -> None:
-        self._requests = RequestWindow()
-        self._tokens = TokenWindow()
+    def __init__(self, span: float) -> None:
+        self._requests = RequestWindow(span)
+        self._tokens = TokenWindow(span)
         self._slots = 0
 
     def wait(self, demand: Demand, ahead: int, now: float) -> Wait | None:

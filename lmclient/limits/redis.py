@@ -33,13 +33,17 @@ PREFIX = "lmclient:limits"
 class RedisStore:
     """Limits on the Redis behind `url`, one connection pool for each event loop.
 
+    `span` is how many seconds "per minute" means. `freed` is called with a scope when something of
+    it was given back here.
+
     Processes stand in line one behind the other, each with its first waiting call. What a process
     that dies has taken is free after the deadline of its call. While Redis cannot be reached, calls
     fail with `LMClientError`: to send them uncounted might break the limit.
     """
 
-    def __init__(self, url: str, freed: Callable[[str], None]) -> None:
+    def __init__(self, url: str, freed: Callable[[str], None], *, span: float = SPAN) -> None:
         self._url = url
+        self._span = span
         self._freed = freed
         self._line = secrets.token_hex(8)
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Client] = (
@@ -54,7 +58,7 @@ class RedisStore:
         arguments: list[str | int] = [
             lease.id,
             self._line,
-            *map(_microseconds, (SPAN, LEASE if expires is None else expires + GRACE, PATIENCE)),
+            *map(_microseconds, (self._span, LEASE if expires is None else expires + GRACE, PATIENCE)),
             *(demand.tokens, demand.slots, ahead),
             *(-1 if limit is None else limit for limit in limits),
         ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from lmclient.limits.base import SPAN, place
+from lmclient.limits.base import place
 
 
 class RequestWindow:
-    """The times of the requests of the last minute, oldest first."""
+    """The times of the requests of the last `span` seconds, oldest first."""
 
-    def __init__(self) -> None:
+    def __init__(self, span: float) -> None:
+        self._span = span
         self._times: deque[float] = deque()
 
     def __len__(self) -> int:
@@ -28,14 +29,14 @@ class RequestWindow:
 
     def advance(self, now: float) -> None:
         """Forgets the requests that left the window."""
-        while self._times and self._times[0] + SPAN <= now:
+        while self._times and self._times[0] + self._span <= now:
             self._times.popleft()
 
     def wait(self, ahead: int, limit: int, now: float) -> float:
         """Seconds until a place is free for the call behind `ahead` others."""
         index, windows = place(len(self._times), ahead, limit)
         since = self._times[index] if index >= 0 else now
-        return max(0.0, since + SPAN * windows - now)
+        return max(0.0, since + self._span * windows - now)
 
 
 class TokenEntry:
@@ -51,10 +52,11 @@ class TokenEntry:
 
 
 class TokenWindow:
-    """The tokens of the last minute, oldest first, and their sum."""
+    """The tokens of the last `span` seconds, oldest first, and their sum."""
 
-    def __init__(self) -> None:
+    def __init__(self, span: float) -> None:
         self.total = 0
+        self._span = span
         self._entries: deque[TokenEntry] = deque()
 
     def add(self, tokens: int, now: float) -> TokenEntry:
@@ -73,7 +75,7 @@ class TokenWindow:
 
     def advance(self, now: float) -> None:
         """Forgets what has left the window."""
-        while self._entries and self._entries[0].taken + SPAN <= now:
+        while self._entries and self._entries[0].taken + self._span <= now:
             entry = self._entries.popleft()
             entry.gone = True
             self.total -= entry.tokens
@@ -87,7 +89,7 @@ class TokenWindow:
         as_it_stands, at_least = math.inf, 0.0
         freed, freed_settled = 0, 0
         for entry in self._entries:
-            leaves = entry.taken + SPAN - now
+            leaves = entry.taken + self._span - now
             freed += entry.tokens
             if entry.settled and freed_settled < excess - open_:
                 freed_settled += entry.tokens
