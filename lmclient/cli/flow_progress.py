@@ -48,20 +48,18 @@ class FlowProgress:
         """Takes the next event."""
         match event:
             case StepStarted():
-                self._rows[id(event.context)] = _Row(event.agent, event.context)
+                self._rows[id(event.context)] = _Row(event.agent, event.context, event.context)
             case BranchStarted():
-                if event.number == 1:  # the branches take the place of their step
-                    self._drop_step(event.agent, event.context)
+                self._rows.pop(id(event.origin), None)  # the branches take the place of their step
                 label = f"{event.agent} {event.number}/{event.count}"
-                self._rows[id(event.context)] = _Row(label, event.context)
+                self._rows[id(event.context)] = _Row(label, event.context, event.origin)
             case ChunkReceived():
                 self._rows[id(event.context)].received += len(event.chunk.text) + len(event.chunk.reasoning)
             case Failed():
                 self._close(event.context, event.error)
             case StepFinished():
-                for row in [row for row in self._rows.values() if row.belongs_to(event.agent)]:
-                    if row.context in event.contexts or row.is_over:
-                        self._close(row.context)
+                for row in [row for row in self._rows.values() if row.origin is event.origin]:
+                    self._close(row.context)
 
     def totals(self) -> str:
         """Calls, tokens and cost so far, in one line."""
@@ -72,12 +70,6 @@ class FlowProgress:
             f"{statistics.requests} requests{cached}, {statistics.input_tokens} input and "
             f"{statistics.output_tokens} output tokens, cost {costs or 'unknown'}"
         )
-
-    def _drop_step(self, agent: str, branch: AgentContext) -> None:
-        for key, row in list(self._rows.items()):
-            if row.label == agent and row.context.parents == branch.parents:
-                del self._rows[key]
-                return
 
     def _close(self, context: AgentContext, error: Exception | None = None) -> None:
         row = self._rows.pop(id(context), None)
@@ -100,9 +92,10 @@ class FlowProgress:
 class _Row:
     """One branch of a running step."""
 
-    def __init__(self, label: str, context: AgentContext) -> None:
+    def __init__(self, label: str, context: AgentContext, origin: AgentContext) -> None:
         self.label = label
         self.context = context
+        self.origin = origin
         self.received = 0
         self.spinner = Spinner("dots")
         self._known = len(context.trace)
@@ -110,9 +103,6 @@ class _Row:
     @property
     def is_over(self) -> bool:
         return len(self.context.trace) > self._known and self.context.trace[self._known].duration > 0
-
-    def belongs_to(self, agent: str) -> bool:
-        return self.label == agent or self.label.rpartition(" ")[0] == agent
 
     def text(self) -> Text:
         parts = [one_line(self.label)]

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from lmclient.flows.context import AgentContext as AgentContext
     from lmclient.flows.context import ErrorType as ErrorType
     from lmclient.flows.context import SkipCompletion as SkipCompletion
+    from lmclient.flows.csv_handler import CsvHandler as CsvHandler
+    from lmclient.flows.csv_handler import CsvRowsHandler as CsvRowsHandler
     from lmclient.flows.executor import FlowExecutor as FlowExecutor
     from lmclient.flows.executor import StepLimitError as StepLimitError
     from lmclient.flows.handler import Handler as Handler
-    from lmclient.flows.handlers import AccumulateTextHandler as AccumulateTextHandler
-    from lmclient.flows.handlers import CsvHandler as CsvHandler
-    from lmclient.flows.handlers import CsvRowsHandler as CsvRowsHandler
-    from lmclient.flows.handlers import JsonHandler as JsonHandler
-    from lmclient.flows.handlers import TextHandler as TextHandler
-    from lmclient.flows.handlers import ToolCallingHandler as ToolCallingHandler
+    from lmclient.flows.handlers_text import AccumulateTextHandler as AccumulateTextHandler
+    from lmclient.flows.handlers_text import TextHandler as TextHandler
+    from lmclient.flows.handlers_tools import ToolCallingHandler as ToolCallingHandler
+    from lmclient.flows.json_handler import JsonHandler as JsonHandler
     from lmclient.flows.merging import merge_contexts as merge_contexts
     from lmclient.flows.statistics import FlowStatistics as FlowStatistics
     from lmclient.flows.trace import TraceStep as TraceStep
@@ -31,9 +31,12 @@ if TYPE_CHECKING:
 _MODULES = {
     "agent": "Agent AgentNext AgentType",
     "context": "AgentContext ErrorType SkipCompletion",
+    "csv_handler": "CsvHandler CsvRowsHandler",
     "executor": "FlowExecutor StepLimitError",
     "handler": "Handler",
-    "handlers": "AccumulateTextHandler CsvHandler CsvRowsHandler JsonHandler TextHandler ToolCallingHandler",
+    "handlers_text": "AccumulateTextHandler TextHandler",
+    "handlers_tools": "ToolCallingHandler",
+    "json_handler": "JsonHandler",
     "merging": "merge_contexts",
     "statistics": "FlowStatistics",
     "trace": "TraceStep",

@@ -153,7 +153,7 @@ class Agent:
         """The handler, or what makes one; by default `handler`."""
         if self.handler is not None:
             return self.handler
-        from lmclient.flows.handlers import TextHandler
+        from lmclient.flows.handlers_text import TextHandler
 
         return TextHandler("response")
 

@@ -24,10 +24,11 @@ class StepStarted(_Event, frozen=True, kw_only=True):
 
 
 class BranchStarted(_Event, frozen=True, kw_only=True):
-    """A branch of a step begins: `number`, from 1, of `count`."""
+    """A branch of a step begins: `number`, from 1, of `count`. `origin` is the context that branched."""
 
     type: ClassVar[str] = "branch"
     agent: str
+    origin: AgentContext
     context: AgentContext
     number: int
     count: int
@@ -62,10 +63,11 @@ class Merged(_Event, frozen=True, kw_only=True):
 
 
 class StepFinished(_Event, frozen=True, kw_only=True):
-    """A step is over: what became of its context, errored ones included."""
+    """A step is over: what became of its context `origin`, errored ones included."""
 
     type: ClassVar[str] = "step_finished"
     agent: str
+    origin: AgentContext
     contexts: tuple[AgentContext, ...]
 
 

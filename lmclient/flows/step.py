@@ -14,15 +14,14 @@ from lmclient.flows.branch import begin, run_branch
 from lmclient.flows.context import AgentContext, SkipCompletion
 from lmclient.flows.events import BranchStarted, Failed, Merged, StepFinished, StepStarted
 from lmclient.flows.hooks import agent_type_of, call_hook, described
+from lmclient.flows.pacing import turn
 from lmclient.flows.template import expand
 from lmclient.flows.walk_state import WalkState
-
-TASKS_AT_ONCE = 32
-"""Tasks made before others get their turn on the event loop."""
 
 
 async def run_step(walk: WalkState, agent: Agent, context: AgentContext) -> list[AgentContext]:
     """The contexts that the agent makes of one: of its branches, merged or not, errored ones last."""
+    await turn()
     await walk.emit(StepStarted, agent=agent.name, context=context)
     known = len(context.trace)
     try:
@@ -38,7 +37,7 @@ async def run_step(walk: WalkState, agent: Agent, context: AgentContext) -> list
         failed += failed_merging
     for branch in failed:
         await walk.emit(Failed, agent=agent.name, context=branch, error=branch.error)
-    await walk.emit(StepFinished, agent=agent.name, contexts=(*good, *failed))
+    await walk.emit(StepFinished, agent=agent.name, origin=context, contexts=(*good, *failed))
     return good + failed
 
 
@@ -58,15 +57,16 @@ async def _run_branches(walk: WalkState, agent: Agent, context: AgentContext) ->
     branches = []
     async with asyncio.TaskGroup() as group:
         for number, branch in enumerate(context.branches(count, prompt.columns), start=1):
+            await turn()
             branches.append(branch)
             branch.graph.append(graph.branch_mark(number, count))
-            await walk.emit(BranchStarted, agent=agent.name, context=branch, number=number, count=count)
+            await walk.emit(
+                BranchStarted, agent=agent.name, origin=context, context=branch, number=number, count=count
+            )
             text = prompt.texts[number - 1]
             group.create_task(
                 run_branch(walk, agent, branch, kind=kind, skip=skip, text=text, branch=(number, count))
             )
-            if number % TASKS_AT_ONCE == 0:
-                await asyncio.sleep(0)
     return branches
 
 

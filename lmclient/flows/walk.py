@@ -11,7 +11,8 @@ from lmclient.flows.context import AgentContext
 from lmclient.flows.conversing import append_answer, goes_on
 from lmclient.flows.events import Failed
 from lmclient.flows.hooks import agent_type_of, call_hook
-from lmclient.flows.step import TASKS_AT_ONCE, run_step
+from lmclient.flows.pacing import turn
+from lmclient.flows.step import run_step
 from lmclient.flows.walk_state import WalkState
 
 
@@ -44,10 +45,9 @@ async def _walk_on_all(
 
     tasks = []
     async with asyncio.TaskGroup() as group:
-        for number, context in enumerate(contexts, start=1):
+        for context in contexts:
+            await turn()
             tasks.append(group.create_task(go(context)))
-            if number % TASKS_AT_ONCE == 0:
-                await asyncio.sleep(0)
     return [result for task in tasks for result in task.result()]
 
 
