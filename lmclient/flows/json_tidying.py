@@ -1,0 +1,143 @@
+"""Tidies broken JSON outside of its strings, where json-repair would lose or misread something."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+_STRING = "\0"
+_CLOSING = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "„": "“", "«": "»"}
+_OUTSIDE = re.compile(r"""["'“‘`„«]|//|/\*|\#|\s+|[^"'“‘`„«/\#\s]+|/""")
+_AFTER_VALUE = re.compile(r"[^\S\n]*+(?:\n\s*+[\"'}\]]|\s*+(?:[,:}\];=+#]|//|/\*|\Z))")
+_JOINED = re.compile(r"\s*\+\s*(?=[\"'])")
+_CUT_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
+_CUT_WORDS = {
+    **{"true"[:n]: "true" for n in (1, 2, 3)},
+    **{"false"[:n]: "false" for n in (1, 2, 3, 4)},
+    **{"null"[:n]: "null" for n in (1, 2, 3)},
+}
+
+_END = r"(?=\s*(?:[,}\]\0]|\Z))"
+_EDITS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r",(?:\s*,)+"), ","),
+    (re.compile(r"\0\s*(?:=>|=(?!=)|：)\s*"), "\0: "),
+    (re.compile(r"(?<=[:\[,])(\s*)(?:undefined|[-+]?NaN|[-+]?Infinity|nil|N/A)" + _END), r"\1null"),
+    (re.compile(r"(?<=[:\[,])(\s*)True" + _END), r"\1true"),
+    (re.compile(r"(?<=[:\[,])(\s*)False" + _END), r"\1false"),
+    (re.compile(r"(?<=[:\[,])(\s*)None" + _END), r"\1null"),
+    (re.compile(r":\s*(?:\.\.\.|…)" + _END), ": null"),
+    (re.compile(r",\s*(?:\.\.\.|…)\s*(?=,)"), ""),
+    (re.compile(r":(\s*)(?=[,}]|\Z)"), r": null\1"),
+    (re.compile(r",(\s*[}\]])"), r"\1"),
+)
+_THOUSANDS = re.compile(r":\s*([-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?)(?=\s*(?:,\s*[\0\w]|\}))")
+_HEX = re.compile(r"(?<=[:\[,])(\s*)0[xX]([0-9a-fA-F]+)" + _END)
+_AMOUNT = re.compile(
+    r":[^\S\n]*+([-+$€£¥]?\d[\d.,]*+[^\S\n]*+[^\s\d.,:;{}\[\]\0/#eE_x-][^,:;{}\[\]\0/#\n]*+"
+    r"|[$€£¥]\d(?:[\d.,]*\d)?)(?=\s*+(?:[,}\]]|\Z))"
+)
+
+
+def tidied(text: str) -> str:
+    """The text with its strings in double quotes, and without comments and doubled commas.
+
+    Values that are missing or no value (`undefined`, `NaN`, `...`) are null, amounts with a unit are
+    strings, and what was cut off at the end is completed.
+    """
+    if "&quot;" in text:
+        text = html.unescape(text)
+    skeleton, strings = _split(text.replace(_STRING, "").replace("\u00a0", " "))
+    skeleton = _cut_word(skeleton)
+    for pattern, replacement in _EDITS:
+        skeleton = pattern.sub(replacement, skeleton)
+    skeleton = _THOUSANDS.sub(lambda match: ": " + match[1].replace(",", ""), skeleton)
+    skeleton = _HEX.sub(lambda match: match[1] + str(int(match[2][:16], 16)), skeleton)
+    skeleton = _AMOUNT.sub(lambda match: ": " + json.dumps(match[1].strip(), ensure_ascii=False), skeleton)
+    parts = skeleton.split(_STRING)
+    whole = [parts[0]]
+    for string, part in zip(strings, parts[1:], strict=True):
+        whole += (string, part)
+    return "".join(whole)
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    """The text with a mark for each string and no comments, and the strings as they go back in."""
+    outside: list[str] = []
+    strings: list[str] = []
+    position = 0
+    last = ""  # the last character outside that is no white space
+    while position < len(text):
+        token = _OUTSIDE.match(text, position)
+        assert token is not None
+        piece, position = token.group(), token.end()
+        if piece in _CLOSING and (piece == '"' or last in "{[,:=(" or (last in "}]\0" and piece != "'")):
+            string, position = _string(text, token.start())
+            strings.append(string)
+            outside.append(_STRING)
+            last = _STRING
+        elif piece in ("//", "/*") or (piece == "#" and last in "{[,:}]\0"):
+            position = _behind_comment(text, piece, position)
+        else:
+            outside.append(piece)
+            last = piece[-1] if not piece.isspace() else last
+    return "".join(outside), strings
+
+
+def _behind_comment(text: str, opening: str, position: int) -> int:
+    end = text.find("*/" if opening == "/*" else "\n", position)
+    if end < 0:
+        return len(text)
+    return end + 2 if opening == "/*" else end
+
+
+def _string(text: str, start: int) -> tuple[str, int]:
+    """The string that begins at `start`, in double quotes if it can be, and where it ends."""
+    opening = text[start]
+    if text.startswith((opening * 3), start) and opening in "\"'":
+        end = text.find(opening * 3, start + 3)
+        if end >= 0:
+            return json.dumps(text[start + 3 : end], ensure_ascii=False), end + 3
+    end = _closing_quote(text, start)
+    if end is None:  # cut off
+        cut = _CUT_ESCAPE.search(text, start + 1)
+        rest = text[start + 1 :] if cut is None else text[start + 1 : cut.start(1)]
+        return opening + rest, len(text)
+    content = text[start + 1 : end]
+    behind = end + 1
+    if opening != '"':
+        quoted = re.sub(r'(?<!\\)((?:\\\\)*)"', r'\1\\"', content)
+        return f'"{quoted}"'.replace("\\'", "'"), behind
+    joined = _JOINED.match(text, behind)
+    if joined is not None:
+        following, after = _one_more(text, joined.end())
+        return f'"{content}{following}', after
+    return f'"{content}"', behind
+
+
+def _one_more(text: str, start: int) -> tuple[str, int]:
+    """The string that a `+` joins to the one before, without its opening quote."""
+    end = _closing_quote(text, start)
+    if end is None:
+        return text[start + 1 :], len(text)
+    return f'{text[start + 1 : end]}"', end + 1
+
+
+def _closing_quote(text: str, start: int) -> int | None:
+    """Where the quote stands that closes this one: the first that something follows which ends a value."""
+    opening = text[start]
+    closing = _CLOSING[opening]
+    candidates = closing + ('"' if opening in "“„" else "") + ("”" if opening == "„" else "")
+    pattern = re.compile(rf"\\.|[{re.escape(candidates)}]", re.DOTALL)
+    for token in pattern.finditer(text, start + 1):
+        if token.group()[0] != "\\" and _AFTER_VALUE.match(text, token.end()):
+            return token.start()
+    return None
+
+
+def _cut_word(skeleton: str) -> str:
+    """The text with a literal that was cut off at its end completed."""
+    cut = re.search(r":\s*([a-z]+)\Z", skeleton)
+    if cut is None or cut[1] not in _CUT_WORDS:
+        return skeleton
+    return skeleton[: cut.start(1)] + _CUT_WORDS[cut[1]]
