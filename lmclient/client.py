@@ -82,11 +82,7 @@ class AsyncClient:
 
         self.settings = settings = Settings() if settings is None else settings
         self._profiles = Profiles(settings)
-        http = HttpOptions(
-            proxy=settings.proxy,
-            tls_verify=settings.tls_verify,
-            ca_bundle=None if settings.ca_bundle is None else str(settings.ca_bundle),
-        )
+        http = http_options(settings)
         given = None if transport is None else adapt(transport)
         self._providers = ProviderPool(http, settings.data_dir, given)
         self._models: dict[ModelProfile, list[str]] = {}
@@ -248,6 +244,15 @@ def asking_again(request: CompletionRequest, completion: Completion) -> Completi
             deadline=request.deadline,
         )
     return None
+
+
+def http_options(settings: Settings) -> HttpOptions:
+    """How the settings say to reach servers."""
+    return HttpOptions(
+        proxy=settings.proxy,
+        tls_verify=settings.tls_verify,
+        ca_bundle=None if settings.ca_bundle is None else str(settings.ca_bundle),
+    )
 
 
 _NO_OPTIONS = Options()

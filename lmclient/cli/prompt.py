@@ -10,8 +10,11 @@ import typer
 from lmclient.cli.debug import Debug
 
 if TYPE_CHECKING:
+    from lmclient.core.conversation import Conversation
     from lmclient.profiles.model import ModelProfile
     from lmclient.prompts import PromptFormat
+    from lmclient.providers.text import Prompt
+    from lmclient.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Prompts of text completion.")
 
@@ -31,36 +34,55 @@ def render(
     """Print the exact prompt of a profile.
 
     On a terminal the special tokens are marked; in a pipe the prompt is as it would be sent. Its
-    token count goes to stderr.
+    token count goes to stderr. Only the prompt format "auto" asks a server.
     """
-    from lmclient.cli.counting import offline_tokenizer
+    import asyncio
+
     from lmclient.cli.hidden import find
     from lmclient.core.conversation import Conversation
     from lmclient.profiles.directory import Profiles
     from lmclient.settings import Settings
 
-    found = find(Profiles(Settings()), profile).profile
-    format = _format(found)
-    rendered = format.render(
-        Conversation.create(text, system),
-        special_tokens=found.special_tokens,
-        reasoning_effort=found.reasoning_effort,
-    )
-    tokenizer, how = offline_tokenizer(found)
-    typer.echo(_marked(rendered, format) if sys.stdout.isatty() else rendered, nl=sys.stdout.isatty())
-    typer.echo(f"{tokenizer.count(rendered, parse_special=True)} tokens ({how})", err=True)
+    settings = Settings()
+    found = find(Profiles(settings), profile).profile
+    prompt, count, how = asyncio.run(_prompt(settings, found, Conversation.create(text, system)))
+    if sys.stdout.isatty():
+        typer.echo(_marked(prompt.text, prompt.served.format))
+    else:
+        typer.echo(prompt.text, nl=False)
+    if prompt.bos:
+        typer.echo(f"The server puts {prompt.bos} in front.", err=True)
+    typer.echo(f"{count} tokens ({how})", err=True)
 
 
-def _format(profile: ModelProfile) -> PromptFormat:
-    from lmclient import prompts
+async def _prompt(
+    settings: Settings, profile: ModelProfile, conversation: Conversation
+) -> tuple[Prompt, int, str]:
+    """The prompt, its tokens, and how they were counted."""
+    from lmclient.cli.counting import offline_tokenizer
+    from lmclient.client import http_options
+    from lmclient.core.request import CompletionRequest
     from lmclient.errors import ConfigurationError
+    from lmclient.providers.counting import count_marked, count_request
+    from lmclient.providers.pool import ProviderPool
+    from lmclient.providers.text import AUTO, WritesPrompts
 
-    if profile.prompt_format in ("", "auto"):
-        raise ConfigurationError(
-            f"Profile {profile.name!r}: prompt_format is {profile.prompt_format!r}, so its server makes the "
-            f"prompt; to see one, expected one of {', '.join(prompts.names())}, or a .jinja file."
-        )
-    return prompts.get(profile.prompt_format)
+    pool = ProviderPool(http_options(settings), settings.data_dir)
+    request = CompletionRequest(profile=profile, conversation=conversation)
+    try:
+        provider = pool.provider(profile)
+        if not isinstance(provider, WritesPrompts):
+            raise ConfigurationError(
+                f"Profile {profile.name!r}: its provider {profile.provider!r} chats, so its server makes the "
+                'prompt; to see one, use a profile with provider = "openai-text".'
+            )
+        prompt = await provider.prompt(request)
+        if profile.prompt_format == AUTO:
+            return prompt, await count_request(provider, request), "counted by the server"
+        tokenizer, how = offline_tokenizer(profile)
+        return prompt, count_marked(tokenizer, prompt), how
+    finally:
+        await pool.aclose()
 
 
 def _marked(prompt: str, format: PromptFormat) -> str:
