@@ -14,6 +14,7 @@ from lmclient.cli.debug import Debug
 from lmclient.cli.models import models as models_command
 from lmclient.cli.profiles import app as profiles_app
 from lmclient.cli.prompt import app as prompt_app
+from lmclient.cli.spend import spend as spend_command
 from lmclient.cli.tokens import tokens as tokens_command
 
 app = typer.Typer(
@@ -44,6 +45,7 @@ def lmclient(
 
 app.command()(chat_command)
 app.command()(models_command)
+app.command()(spend_command)
 app.command()(tokens_command)
 app.add_typer(profiles_app, name="profiles")
 app.add_typer(prompt_app, name="prompt")

@@ -57,6 +57,11 @@ class SpendRow(msgspec.Struct, frozen=True, kw_only=True):
     cost: Decimal | None
     saved_cost: Decimal
 
+    def value(self, group: str) -> str | None:
+        """What the row has for one of the names that the report is grouped by, as text."""
+        value = self.tags.get(group[4:]) if group.startswith("tag:") else getattr(self, group)
+        return None if value is None else str(value)
+
 
 class Filter(NamedTuple):
     """The rows of a report as an SQL condition and its parameters."""

@@ -1,0 +1,66 @@
+"""A report as a bar chart, in a file (extra `plot`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmclient.errors import ConfigurationError
+from lmclient.spend.reports import SpendRow
+
+WIDTH, HEIGHT = 10.0, 4.5
+"""Inches, for each currency; a PNG has 100 dots per inch."""
+MAX_LEVEL_LABELS = 7
+"""With more places than that, their names stand upright."""
+
+
+def plot(rows: Sequence[SpendRow], by: Sequence[str], path: Path) -> None:
+    """Draws the costs of a report, a chart for each currency, into a `.png` or `.svg` file.
+
+    The first of `by` runs along the axis, the others are stacked in colours. Raises
+    `ConfigurationError` if the extra is missing or the file cannot be written.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ConfigurationError(
+            f"A plot needs the extra: pip install 'lmclient[plot]' ({error})."
+        ) from error
+    currencies = sorted({row.currency for row in rows if row.cost is not None}) or ["USD"]
+    figure = Figure(figsize=(WIDTH, HEIGHT * len(currencies)), dpi=100, layout="constrained")
+    for index, currency in enumerate(currencies):
+        axes = figure.add_subplot(len(currencies), 1, index + 1)
+        own = [row for row in rows if row.currency == currency]
+        series = _series(own, by)
+        places = list(dict.fromkeys(_place(row, by) for row in own))
+        bottoms = [0.0] * len(places)
+        for label, bars in series.items():
+            heights = [bars.get(place, 0.0) for place in places]
+            axes.bar(places, heights, bottom=bottoms, label=label)
+            bottoms = [bottom + height for bottom, height in zip(bottoms, heights, strict=True)]
+        axes.set_ylabel(f"cost in {currency}")
+        axes.tick_params(axis="x", labelrotation=90 if len(places) > MAX_LEVEL_LABELS else 0)
+        if len(by) > 1 and series:
+            axes.legend(title=", ".join(by[1:]), fontsize="small")
+    try:
+        figure.savefig(path, format=path.suffix[1:].lower())
+    except OSError as error:
+        raise ConfigurationError(f"The plot {path} cannot be written: {error}.") from error
+
+
+def _series(rows: Sequence[SpendRow], by: Sequence[str]) -> dict[str, dict[str, float]]:
+    """For each colour its name, and the heights by place."""
+    series: dict[str, dict[str, float]] = {}
+    for row in rows:
+        label = ", ".join(_shown(row.value(name)) for name in by[1:])
+        series.setdefault(label, {})[_place(row, by)] = float(row.cost or 0)
+    return dict(sorted(series.items()))
+
+
+def _place(row: SpendRow, by: Sequence[str]) -> str:
+    return _shown(row.value(by[0])) if by else "all"
+
+
+def _shown(value: str | None) -> str:
+    """A name as it stands: a dollar sign would begin a formula."""
+    return "-" if value is None else value.replace("$", r"\$")
