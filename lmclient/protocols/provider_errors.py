@@ -65,6 +65,10 @@ _BY_KIND: tuple[tuple[str, type[ProviderError], int], ...] = (
 )
 
 
+LONGEST = 2000
+"""Characters of a provider's sentence that are kept."""
+
+
 def error_from_body(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
     """The exception for a response with an error status, whatever stands in its body."""
     try:
@@ -109,7 +113,7 @@ def error_from_object(
 def _build(
     status: int | None, headers: Mapping[str, str], message: str, *, code: str | None, kind: str
 ) -> ProviderError:
-    message = " ".join(message.split())
+    message = " ".join(message[:LONGEST].split())
     cls, status = _class_of(status, code or "", kind, message)
     parts = (str(status or ""), code if code and code != str(status) else kind)
     label = " ".join(part for part in parts if part)

@@ -60,7 +60,7 @@ class SSEParser:
     def _events(self, data: bytes) -> list[Event]:
         events: list[Event] = []
         for block in data.split(b"\n\n"):
-            if block.startswith(b"data: ") and b"\n" not in block:
+            if block.startswith(b"data: ") and len(block) > 6 and b"\n" not in block:
                 events.append((b"", block[6:]))
             elif (event := _parse(block)) is not None:
                 events.append(event)
