@@ -73,7 +73,7 @@ def _candidate(text: str, separator: str, wanted: list[str], fenced: bool) -> _C
         if wanted and not known:
             continue
         rows = all_records[number + 1 :]
-        fitting = sum(len(row.fields) == len(header) for row in rows)
+        fitting = sum(_fits(row, header, fenced) for row in rows)
         if not fitting and not (wanted and known == len(wanted)):
             continue
         many = sum(len(row.fields) > 1 for row in rows)
@@ -81,6 +81,15 @@ def _candidate(text: str, separator: str, wanted: list[str], fenced: bool) -> _C
         if best is None or score > best.score:
             best = _Candidate(score, header, rows)
     return best
+
+
+def _fits(row: Record, header: list[str], fenced: bool) -> bool:
+    """Whether this is a row below the header; with more fields only if nothing speaks for a sentence."""
+    width, fields = len(header), row.fields
+    if len(fields) == width or (len(fields) > width and not any(fields[width:])):
+        return True
+    plain = fenced or not _ENDS_A_SENTENCE.search(row.text.rstrip())
+    return plain and len(fields) > width and all(len(name.split()) <= 3 for name in header)
 
 
 def _header(first: Record, fenced: bool) -> list[str] | None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 MAX_QUOTED = 20_000
 """Characters of the longest quoted field."""
 
-MAX_INNER_QUOTES = 40
+MAX_INNER_QUOTES = 30
 """Quotes that may stand unescaped in a quoted field."""
 
 _CLOSING = {'"': '"', "“": "”", "'": "'"}
@@ -101,6 +101,9 @@ def _quoted(text: str, start: int, separator: str) -> tuple[str, int] | None:
     limit = start + MAX_QUOTED
     position, inner = start + 1, 0
     while inner <= MAX_INNER_QUOTES and (quote := text.find(closing, position, limit)) >= 0:
+        if text[quote - 1] == "\\" and quote > start + 1:
+            position = quote + 1
+            continue
         doubled = closing == '"' and text.startswith('"', quote + 1)
         if doubled and inner and ended.match(text, quote + 2):
             quote += 1  # a quote within quotes stands at the end of the field
@@ -108,13 +111,13 @@ def _quoted(text: str, start: int, separator: str) -> tuple[str, int] | None:
             position = quote + 2
             continue
         behind = ended.match(text, quote + 1)
-        if behind is not None and text[quote - 1] != "\\":
+        if behind is not None:
             content = text[start + 1 : quote]
             if closing == "'" and "\n" in content:
                 return None  # an apostrophe
             if closing == '"' and not inner:
                 content = content.replace('""', '"')
             return content.replace(f"\\{closing}", closing), behind.end()
-        inner += text[quote - 1] != "\\"
+        inner += 1
         position = quote + 1
     return None

@@ -27,7 +27,7 @@ def row_of(type_: Any, cells: Mapping[str, str]) -> Any:
 
 
 def _readings(cells: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The cells as they are, then with plain numbers and truth values, then with empty ones left out or null."""
+    """The cells as they are, then with plain numbers and truth values, then without empty ones."""
     plain = {name: _plain(text) for name, text in cells.items()}
     return [
         dict(cells),

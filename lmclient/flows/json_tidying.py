@@ -95,9 +95,9 @@ def _string(text: str, start: int) -> tuple[str, int]:
     """The string that begins at `start`, in double quotes if it can be, and where it ends."""
     opening = text[start]
     if text.startswith((opening * 3), start) and opening in "\"'":
-        end = text.find(opening * 3, start + 3)
-        if end >= 0:
-            return json.dumps(text[start + 3 : end], ensure_ascii=False), end + 3
+        tripled = text.find(opening * 3, start + 3)
+        if tripled >= 0:
+            return json.dumps(text[start + 3 : tripled], ensure_ascii=False), tripled + 3
     end = _closing_quote(text, start)
     if end is None:  # cut off
         cut = _CUT_ESCAPE.search(text, start + 1)
