@@ -9,5 +9,6 @@ NOT_RUN = {
     ),
     ("README.md", ".venv/bin/mkdocs build"): "builds the documentation, which .ci/run executes, too",
     ("quickstart.md", "pip install"): "installs packages",
+    ("benchmarks.md", ".venv/bin/python tests/benchmarks"): "takes minutes of CPU",
     ("errors.md", "LMClientError\n"): "is no output; test_reference.py compares it with lmclient.errors",
 }
