@@ -35,16 +35,11 @@ _decoder = msgspec.json.Decoder(Entry)
 
 
 def key_of(fingerprint: str, profile: ModelProfile) -> str:
-    """The key of an answer: a hash of the encoded request and of how its answer is read."""
-    reading = (
-        profile.reasoning_tags,
-        profile.prompt_format,
-        profile.tokenizer,
-        profile.token_encoding,
-        profile.special_tokens,
-    )
+    """The key of an answer: a hash of the encoded request, how it is made to fit, how its answer is read."""
+    reading = (profile.reasoning_tags, profile.prompt_format, profile.tokenizer, profile.token_encoding)
+    fitting = (profile.special_tokens, profile.on_overflow, profile.max_context_length)
     headers = sorted((name.lower(), value) for name, value in profile.headers.public().items())  # type: ignore[attr-defined]  # a MaskedDict
-    parts = _encoder.encode((fingerprint, reading, headers))
+    parts = _encoder.encode((fingerprint, reading, fitting, headers))
     return f"{SCHEMA}:{hashlib.sha256(parts).hexdigest()}"
 
 

@@ -1,0 +1,44 @@
+"""`lmclient cache`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lmclient import Client
+
+
+@pytest.fixture
+def filled(fault, monkeypatch):
+    """A cache with one answer."""
+    monkeypatch.setenv("LMCLIENT_CACHE__ENABLED", "true")
+    fault("ok")
+    with Client() as client:
+        client.complete("ok", "Hi")
+
+
+def test_stats_tell_what_there_is(run, filled, home):
+    stats = json.loads(run("cache", "stats", "--json").stdout)
+    assert (stats["enabled"], stats["place"], stats["entries"]) == (True, str(home / "data" / "cache"), 1)
+    assert stats["bytes"] > 500
+    assert "entries  1\n" in run("cache", "stats").stdout
+
+
+def test_clear_removes_all(run, filled):
+    assert run("cache", "clear").stdout == "Removed 1 entry.\n"
+    assert json.loads(run("cache", "stats", "--json").stdout)["entries"] == 0
+    with Client() as client:
+        assert not client.complete("ok", "Hi").cached
+
+
+def test_a_cache_that_is_off_is_said_to_be(run):
+    assert "cache.enabled is off" in run("cache", "stats").stdout
+
+
+def test_a_cache_that_cannot_be_used_is_one_line(run, home, monkeypatch):
+    (home / "file").touch()
+    monkeypatch.setenv("LMCLIENT_CACHE__DIR", str(home / "file"))
+    done = run("cache", "stats")
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "cannot be used" in done.stderr

@@ -1,0 +1,65 @@
+"""One record in the log for each call."""
+
+from __future__ import annotations
+
+import logging
+from decimal import Decimal
+
+import pytest
+
+from lmclient import LogInterceptor
+from lmclient.errors import ServerError
+from lmclient.interceptors.base import chain
+
+from .model_in_test import Model, profile, request
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO, "lmclient.calls")
+    return caplog
+
+
+async def test_a_call_is_one_record_with_its_facts(log):
+    asked = request()
+    await (await chain([LogInterceptor()], Model())(asked)).wait()
+    (record,) = log.records
+    facts = {name: value for name, value in vars(record).items() if name.startswith("lmclient_")}
+    assert facts.pop("lmclient_duration") > 0
+    assert facts == {
+        "lmclient_call_id": asked.id,
+        "lmclient_profile": "first",
+        "lmclient_category": "m",
+        "lmclient_provider": "openai-chat",
+        "lmclient_model": "m-1",
+        "lmclient_outcome": "tool_calls",
+        "lmclient_input_tokens": 7,
+        "lmclient_output_tokens": 9,
+        "lmclient_cost": Decimal("0.000123"),
+        "lmclient_currency": "USD",
+        "lmclient_cached": False,
+        "lmclient_requests": 1,
+    }
+    assert (record.levelno, record.getMessage()[:25]) == (logging.INFO, "first: tool_calls after 0")
+
+
+async def test_an_error_is_a_warning_without_the_key(log):
+    asked = request(profile=profile(api_key="sk-secret-0123"))
+    with pytest.raises(ServerError):
+        await chain([LogInterceptor()], Model(ServerError("no, sk-secret-0123")))(asked)
+    (record,) = log.records
+    assert (record.levelno, record.lmclient_outcome) == (logging.WARNING, "ServerError")
+    assert record.getMessage().endswith("no, ***")
+
+
+async def test_a_stream_that_is_left_is_cancelled(log):
+    async with await chain([LogInterceptor()], Model())(request(stream=True)) as stream:
+        await anext(stream)
+    (record,) = log.records
+    assert (record.levelno, record.lmclient_outcome) == (logging.INFO, "cancelled")
+
+
+async def test_what_is_switched_off_is_not_written(caplog):
+    caplog.set_level(logging.WARNING, "lmclient.calls")
+    await (await chain([LogInterceptor()], Model())(request())).wait()
+    assert caplog.records == []
