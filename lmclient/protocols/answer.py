@@ -121,6 +121,8 @@ class ToolCalls:
             self._by_slot[slot] = call
         elif name and not call.name:
             call.name = name
+        elif id and id == call.id and arguments == "".join(call.arguments) and _whole(arguments):
+            return  # some servers end with the whole call once more
         if id and not call.id:
             call.id = id
         if arguments:

@@ -17,6 +17,7 @@ object for one answer, which is fed with bytes cut anywhere:
 from __future__ import annotations
 
 import abc
+import json
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -207,10 +208,21 @@ def decode_json(decoder: msgspec.json.Decoder[T], data: bytes, what: str) -> T:
     except (msgspec.DecodeError, UnicodeDecodeError):
         text = data.decode("utf-8-sig", "replace")
         try:
-            return decoder.decode(text.encode())
+            return decoder.decode(_without_half_characters(text).encode())
         except msgspec.DecodeError as error:
             shown = " ".join(text[:80].split()) if text.strip() else "nothing"
             raise ProtocolError(f"The server sent {what} that cannot be read ({error}): {shown}") from error
+
+
+def _without_half_characters(text: str) -> str:
+    """JSON text in which a lone half of a surrogate pair, such as "\\ud83d", is U+FFFD."""
+    if "\\u" not in text:
+        return text
+    try:
+        text = json.dumps(json.loads(text), ensure_ascii=False)
+    except ValueError:
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def as_dict(value: object) -> dict[str, Any]:

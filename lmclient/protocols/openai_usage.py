@@ -42,7 +42,7 @@ def read_usage(usage: dict[str, Any], timings: dict[str, Any]) -> Usage | None:
 def read_cost(usage: dict[str, Any]) -> Decimal | None:
     """The cost in US dollars that OpenRouter and others report beside the counts."""
     cost = usage.get("cost")
-    if isinstance(cost, bool) or not isinstance(cost, int | float):
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or cost < 0:
         return None
     return Decimal(str(cost))
 
