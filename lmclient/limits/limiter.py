@@ -62,7 +62,7 @@ class Limiter:
         # Who holds a slot and wants to send once more must not stand behind those who wait for a slot.
         line = self._lines.setdefault((demand.scope, demand.slots > 0), Line())
         if not line:
-            outcome = await self._take(demand, 0, deadline)
+            outcome = await self._take(demand, 0, deadline, waits=wait)
             if not isinstance(outcome, Wait):
                 return outcome
         if not wait:
@@ -93,13 +93,15 @@ class Limiter:
                 outcome = Wait(None)
         return outcome
 
-    async def _take(self, demand: Demand, ahead: int, deadline: float | None) -> Lease | Wait:
+    async def _take(
+        self, demand: Demand, ahead: int, deadline: float | None, *, waits: bool = True
+    ) -> Lease | Wait:
         now = self._clock()
         allowance = self._allowances.get(demand.scope)
         if allowance is not None and (held := allowance.wait(demand.tokens, now)):
             return Wait(held, held)
         expires = None if deadline is None else deadline - now
-        outcome = await self._store.take(demand, ahead, expires)
+        outcome = await self._store.take(demand, ahead, expires, waits=waits)
         if allowance is not None and not isinstance(outcome, Wait):
             allowance.take(demand.tokens)
         return outcome

@@ -13,8 +13,8 @@ from lmclient.limits.window import RequestWindow, TokenEntry, TokenWindow
 class MemoryStore:
     """Limits of one process; its event loops and threads share them.
 
-    `clock` gives seconds, `span` is how many of them "per minute" means. `freed` is called with a scope, on any thread, when something of it was
-    given back.
+    `clock` gives seconds, `span` is how many of them "per minute" means. `freed` is called with a
+    scope, on any thread, when something of it was given back.
     """
 
     def __init__(
@@ -27,7 +27,9 @@ class MemoryStore:
         self._scopes: dict[str, _Scope] = {}
         self._dropped: deque[MemoryLease] = deque()
 
-    async def take(self, demand: Demand, ahead: int, expires: float | None) -> Lease | Wait:
+    async def take(
+        self, demand: Demand, ahead: int, expires: float | None, *, waits: bool = True
+    ) -> Lease | Wait:
         """As `LimitStore.take`. Nothing expires here: a process that dies takes its memory along."""
         with self._lock:
             scope = self._scopes.get(demand.scope)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import redis.asyncio
 from redis.exceptions import RedisError
@@ -17,11 +18,14 @@ from lmclient.limits.base import SPAN, Demand, Lease, Wait
 from lmclient.limits.redis_scripts import KEYS, SETTLE, TAKE
 from lmclient.profiles.secrets import public_url
 
+T = TypeVar("T")
 logger = logging.getLogger("lmclient.limits")
 
 POLL = 0.05
 """Seconds between two looks of the first in line: nobody says when another machine gives back."""
-PATIENCE = 2.0
+TURN = 0.005
+"""Seconds between two looks where there is room, and only another process is to take it first."""
+PATIENCE = 1.0
 """Seconds after which a process in line that was not seen again loses its place."""
 LEASE = 600.0
 """Seconds after which the slot of a dead process is free, for calls without a deadline."""
@@ -49,23 +53,28 @@ class RedisStore:
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Client] = (
             weakref.WeakKeyDictionary()
         )
-        self._settling: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[Any]] = set()
 
-    async def take(self, demand: Demand, ahead: int, expires: float | None) -> Lease | Wait:
+    async def take(
+        self, demand: Demand, ahead: int, expires: float | None, *, waits: bool = True
+    ) -> Lease | Wait:
         """As `LimitStore.take`. Raises `LMClientError` if Redis does not answer."""
         lease = RedisLease(self, demand.scope)
         limits = (demand.requests_per_minute, demand.tokens_per_minute, demand.concurrency)
         arguments: list[str | int] = [
             lease.id,
-            self._line,
+            self._line if waits else "",
             *map(_microseconds, (self._span, LEASE if expires is None else expires + GRACE, PATIENCE)),
             *(demand.tokens, demand.slots, ahead),
             *(-1 if limit is None else limit for limit in limits),
         ]
+        # A task of its own, since redis-py can lose a cancellation (asyncio.wait_for of Python 3.11
+        # does), and since what it takes after one must be given back.
+        taking = self._in_background(self._run("take", demand.scope, arguments))
         try:
-            taken, wait, at_least = await self._run("take", demand.scope, arguments)
+            taken, wait, at_least = await asyncio.shield(taking)
         except asyncio.CancelledError:
-            self.in_background(lease.settle(0, 0))  # it may have been taken all the same
+            self._in_background(self._undo(taking, lease))
             raise
         except (RedisError, OSError) as error:
             raise LMClientError(
@@ -74,26 +83,32 @@ class RedisStore:
             ) from error
         if taken:
             return lease
-        return Wait(min(wait / 1e6, POLL) or POLL, at_least / 1e6)
+        seconds = POLL if wait < 0 else min(wait / 1e6, POLL) or TURN
+        return Wait(seconds, at_least / 1e6)
 
     async def settle(self, lease: RedisLease, requests: int, tokens: int) -> None:
         """Gives back what a lease took too much, also if the caller is cancelled meanwhile."""
-        await asyncio.shield(self.in_background(self._settle(lease, requests, tokens)))
-
-    def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A task that goes on whoever is cancelled."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
-        return task
+        await asyncio.shield(self._in_background(self._settle(lease, requests, tokens)))
 
     async def aclose(self) -> None:
         loop = asyncio.get_running_loop()
-        mine = [task for task in self._settling if task.get_loop() is loop]
+        mine = [task for task in self._running if task.get_loop() is loop]
         await asyncio.gather(*mine, return_exceptions=True)
         client = self._clients.pop(loop, None)
         if client is not None:
             await client.connection.aclose()
+
+    def _in_background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """A task that goes on whoever is cancelled."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    async def _undo(self, taking: asyncio.Task[Any], lease: RedisLease) -> None:
+        with contextlib.suppress(RedisError, OSError):
+            if (await taking)[0]:
+                await self._settle(lease, 0, 0)
 
     async def _settle(self, lease: RedisLease, requests: int, tokens: int) -> None:
         try:

@@ -3,7 +3,7 @@
 The keys of a scope: `requests` (member: lease, score: time), `tokens` (the same) with the `amounts`
 of each lease and their `total`, the leases whose amount is an `estimate`, `slots` (score: when one
 is free again, whatever happens), and the `lines` of the processes that wait (score: ticket) with the
-time when each was last `seen`.
+time when each was last `seen`; a call that does not wait has none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ local max_requests, max_tokens, max_slots = tonumber(ARGV[9]), tonumber(ARGV[10]
 redis.call('ZREMRANGEBYSCORE', requests, '-inf', now - span)
 redis.call('ZREMRANGEBYSCORE', slots, '-inf', now)
 for _, old in ipairs(redis.call('ZRANGEBYSCORE', tokens, '-inf', now - span)) do
-  redis.call('HINCRBY', amounts, 'total', -(redis.call('HGET', amounts, old) or 0))
+  redis.call('HINCRBY', amounts, 'total', 0 - (redis.call('HGET', amounts, old) or 0))
   redis.call('HDEL', amounts, old)
   redis.call('SREM', estimates, old)
   redis.call('ZREM', tokens, old)
@@ -72,7 +72,7 @@ if max_tokens >= 0 then
 end
 local full = slot > 0 and max_slots >= 0 and redis.call('ZCARD', slots) >= max_slots
 if ahead > 0 then
-  return {0, wait, at_least}
+  return {0, full and -1 or wait, at_least}
 end
 
 if slot > 0 then
@@ -82,17 +82,20 @@ if slot > 0 then
     redis.call('HDEL', seen, first)
     first = redis.call('ZRANGE', lines, 0, 0)[1]
   end
+  if line == '' and (wait > 0 or full or first) then
+    return {0, full and -1 or wait, at_least}
+  end
   if wait > 0 or full or (first and first ~= line) then
     redis.call('ZADD', lines, 'NX', now, line)
     redis.call('HSET', seen, line, now)
     redis.call('PEXPIRE', lines, 60000)
     redis.call('PEXPIRE', seen, 60000)
-    return {0, wait, at_least}
+    return {0, full and -1 or wait, at_least}
   end
   redis.call('ZREM', lines, line)
   redis.call('HDEL', seen, line)
 elseif wait > 0 then
-  return {0, wait, at_least}
+  return {0, full and -1 or wait, at_least}
 end
 
 redis.call('ZADD', requests, now, id)
@@ -111,7 +114,8 @@ end
 return {1, 0, 0}
 """
 )
-"""Takes all of a demand or nothing, and says then how long to wait, and how long at least."""
+"""Takes all of a demand or nothing. Says then how long to wait, 0 for another's turn, -1 if that depends
+on slots, and how long at least."""
 
 SETTLE = (
     _NOW

@@ -238,10 +238,9 @@ async def _failing(interceptor: RateLimitInterceptor, asked: CompletionRequest, 
 
 
 async def _dropped(interceptor: RateLimitInterceptor, asked: CompletionRequest) -> None:
-    stream = await interceptor(asked, answering(FITS)[0])
+    streams = [await interceptor(asked, answering(FITS)[0])]
     with pytest.warns(ResourceWarning, match="dropped"):
-        del stream
-        gc.collect()
+        streams.clear()
     await asyncio.sleep(0.01)
 
 
@@ -273,10 +272,10 @@ def test_a_stream_dropped_with_its_event_loop_frees_its_slot() -> None:
     async def begin() -> AsyncCompletionStream:
         return await interceptor(request(asked), answering(FITS)[0])
 
-    stream = asyncio.run(begin())
+    streams = [asyncio.run(begin())]
     with pytest.warns(ResourceWarning, match="dropped"):
-        del stream
-        gc.collect()
+        streams.clear()
+    gc.collect()
 
     async def again() -> None:
         await call(interceptor, request(asked), answering(FITS)[0])
