@@ -1,0 +1,186 @@
+"""What interceptors may do, and in which order they stand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lmclient import (
+    AsyncClient,
+    AsyncCompletionStream,
+    CallNext,
+    Chunk,
+    Completion,
+    CompletionRequest,
+    Hooks,
+    LMClientError,
+    ModelProfile,
+    Settings,
+)
+from lmclient.testing import FaultProvider
+from lmclient.testing.fault import TEXT
+
+
+@pytest.fixture
+def profile(fault_provider: FaultProvider, request: pytest.FixtureRequest) -> ModelProfile:
+    key = request.node.name.replace("[", "-").replace("]", "")
+    return ModelProfile(provider="openai-chat", model="mock", url=fault_provider.url("ok", key=key))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_dir=tmp_path, profiles_dir=tmp_path)
+
+
+@pytest.fixture(params=["complete", "stream"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+async def ask(client: AsyncClient, profile: ModelProfile, kind: str) -> Completion:
+    if kind == "complete":
+        return await client.complete(profile, "Hello")
+    return await client.stream(profile, "Hello").wait()
+
+
+async def test_the_first_interceptor_is_the_outermost(
+    settings: Settings, profile: ModelProfile, kind: str
+) -> None:
+    order: list[str] = []
+
+    class Noting(Hooks):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def before(self, request: CompletionRequest) -> CompletionRequest:
+            order.append(f"before {self.name}")
+            return request
+
+        async def after(self, request: CompletionRequest, completion: Completion) -> Completion:
+            order.append(f"after {self.name}")
+            return completion
+
+    async with AsyncClient(settings, interceptors=[Noting("a"), Noting("b")]) as client:
+        await ask(client, profile, kind)
+    assert order == ["before a", "before b", "after b", "after a"]
+
+
+async def test_before_changes_the_request(settings: Settings, profile: ModelProfile, kind: str) -> None:
+    class Renaming(Hooks):
+        async def before(self, request: CompletionRequest) -> CompletionRequest:
+            other = request.profile.model_copy(update={"model": "other"})
+            return msgspec.structs.replace(request, profile=other)
+
+    async with AsyncClient(settings, interceptors=[Renaming()]) as client:
+        assert (await ask(client, profile, kind)).model == "other"
+
+
+async def test_after_changes_the_completion(settings: Settings, profile: ModelProfile, kind: str) -> None:
+    class Shouting(Hooks):
+        async def after(self, request: CompletionRequest, completion: Completion) -> Completion:
+            return msgspec.structs.replace(completion, text=completion.text.upper())
+
+    async with AsyncClient(settings, interceptors=[Shouting()]) as client:
+        assert (await ask(client, profile, kind)).text == TEXT.upper()
+
+
+async def test_an_error_in_after_fails_the_call(settings: Settings, profile: ModelProfile, kind: str) -> None:
+    class Refusing(Hooks):
+        async def after(self, request: CompletionRequest, completion: Completion) -> Completion:
+            raise LMClientError("not this one")
+
+    async with AsyncClient(settings, interceptors=[Refusing()]) as client:
+        with pytest.raises(LMClientError, match="not this one"):
+            await ask(client, profile, kind)
+
+
+async def test_an_interceptor_answers_without_any_provider(settings: Settings, kind: str) -> None:
+    async def canned(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        return AsyncCompletionStream.of(Completion(text="canned"), [Chunk("canned")])
+
+    nowhere = ModelProfile(provider="openai-chat", model="mock", url="http://127.0.0.1:9")
+    async with AsyncClient(settings, interceptors=[canned]) as client:
+        assert (await ask(client, nowhere, kind)).text == "canned"
+
+
+async def test_an_interceptor_may_call_on_several_times(
+    settings: Settings, profile: ModelProfile, kind: str
+) -> None:
+    async def twice(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        await (await call_next(request)).wait()
+        return await call_next(request)
+
+    async with AsyncClient(settings, interceptors=[twice]) as client:
+        assert (await ask(client, profile, kind)).requests == 2
+
+
+class Counting:
+    """A source that wraps another one."""
+
+    def __init__(self, stream: AsyncCompletionStream, seen: list[str]) -> None:
+        self._stream = stream
+        self._seen = seen
+
+    async def next_batch(self) -> Any:
+        batch = await self._stream.next_batch()
+        self._seen += [chunk.text for chunk in batch]
+        return batch
+
+    def result(self) -> Completion:
+        return self._stream.result()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def abort(self) -> None:
+        self._stream.abort()
+
+
+async def test_an_interceptor_may_wrap_the_stream(
+    settings: Settings, profile: ModelProfile, kind: str
+) -> None:
+    seen: list[str] = []
+
+    async def wrap(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        return AsyncCompletionStream(Counting(await call_next(request), seen))
+
+    async with AsyncClient(settings, interceptors=[wrap]) as client:
+        assert (await ask(client, profile, kind)).text == TEXT
+    assert "".join(seen) == (TEXT if kind == "stream" else "")
+
+
+@pytest.fixture
+async def ended(settings: Settings, profile: ModelProfile) -> AsyncIterator[list[Any]]:
+    """What the end of a stream that is left after one chunk tells an interceptor."""
+    ends: list[Any] = []
+
+    async def watch(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        stream = await call_next(request)
+
+        async def end(completion: Completion, error: BaseException | None) -> None:
+            ends.append((completion, error))
+
+        stream.on_end(end)
+        return stream
+
+    async with AsyncClient(settings, interceptors=[watch]) as client:
+        async with client.stream(profile, "Hello") as stream:
+            async for chunk in stream:
+                if chunk.text:
+                    break
+        yield ends
+
+
+async def test_the_end_of_a_stream_left_early_is_told_once(ended: list[Any]) -> None:
+    assert len(ended) == 1
+
+
+async def test_the_end_of_a_stream_left_early_has_what_arrived(ended: list[Any]) -> None:
+    completion, error = ended[0]
+    assert TEXT.startswith(completion.text)
+    assert completion.text
+    assert type(error).__name__ == "CancelledError"
