@@ -23,8 +23,8 @@ _CLOSING_FENCE = re.compile(r"\n[^\S\n]*(?:```|~~~)[^\S\n]*(?:\n|\Z)")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 _WITHOUT_BRACES = re.compile(r'\s*"[^"\n]{1,100}"\s*:')
 _ESCAPED = re.compile(r'[\[{]\s*\\"')
-_OBJECT_BEGINS = re.compile(r"""\{\s*(?:["'“‘`{$/#}]|\w|\.\.\.)""")
-_ARRAY_BEGINS = re.compile(r"""\[\s*(?:["'“‘`{\[\]\d/#.-]|true|false|null|True|False|None)""")
+_OBJECT_BEGINS = re.compile(r"""\{\s*(?:["'“‘`{$/#}\\&]|\w|\.\.\.)""")
+_ARRAY_BEGINS = re.compile(r"""\[\s*(?:["'“‘`{\[\]\d/#.\\&-]|true|false|null|True|False|None)""")
 _COLON = re.compile(r"[:=：]")
 _BETWEEN_VALUES = re.compile(r"[\s,;]*")
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda name: None)
@@ -49,10 +49,11 @@ def json_values(text: str, *, exact: bool = False) -> list[Any]:
 
     Raises `Unreadable` if there is none.
     """
-    text = _without_thoughts(text).strip().lstrip("\ufeff\u200b")
+    text = text.strip().lstrip("\ufeff\u200b")
     whole = _whole(text)
     if isinstance(whole, dict | list):
         return [whole]
+    text = _without_thoughts(text)
     if not exact and (inside := _without_fences(text)) and _WITHOUT_BRACES.match(inside):
         return [repair("{" + inside, Meter())]
     found = [one for one in _found(text) if one.exact or not exact]
@@ -112,7 +113,8 @@ def _found(text: str) -> Iterator[Found]:
         fenced = fence > 0 and not text[fences[fence - 1] : start].strip()
         value, end = _exact(text, start)
         if end:
-            yield Found(value, start, end, fenced, exact=True)
+            if fenced or value != {}:  # in prose that is code
+                yield Found(value, start, end, fenced, exact=True)
             position = end
             continue
         end = _end_of_value(text, start, fenced)
@@ -182,7 +184,7 @@ def _end_of_value(text: str, start: int, fenced: bool) -> int:
 def _without_thoughts(text: str) -> str:
     """What follows the last `</think>` of models that think aloud, if anything does."""
     _, _, after = text.rpartition("</think>")
-    return after if after.strip() else text
+    return after.strip() or text
 
 
 def _without_fences(text: str) -> str:

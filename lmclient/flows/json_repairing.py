@@ -18,8 +18,8 @@ from lmclient.flows.json_tidying import tidied
 MAX_DEPTH = 100
 """Levels of nesting. No answer means more; parsers spend minutes on hostile ones."""
 
-MAX_STEPS = 2_000_000
-"""Looks at characters that the repair of one answer may take: about half a second, ten times what a
+MAX_STEPS = 1_000_000
+"""Looks at characters that the repair of one answer may take: half a second, three times what a
 broken answer of 100 KB takes."""
 
 MAX_SECONDS = 2.0

@@ -9,7 +9,7 @@ import re
 _STRING = "\0"
 _CLOSING = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "„": "“", "«": "»"}
 _OUTSIDE = re.compile(r"""["'“‘`„«]|//|/\*|\#|\s+|[^"'“‘`„«/\#\s]+|/""")
-_AFTER_VALUE = re.compile(r"[^\S\n]*+(?:\n\s*+[\"'}\]]|\s*+(?:[,:}\];=+#]|//|/\*|\Z))")
+_AFTER_VALUE = re.compile(r"[^\S\n]*+(?:\n\s*+[\"'}\]]|\s*+(?:[,:}\];=+#：，]|//|/\*|\Z))")
 _JOINED = re.compile(r"\s*\+\s*(?=[\"'])")
 _CUT_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
 _CUT_WORDS = {
@@ -20,6 +20,7 @@ _CUT_WORDS = {
 
 _END = r"(?=\s*(?:[,}\]\0]|\Z))"
 _EDITS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"，"), ","),
     (re.compile(r",(?:\s*,)+"), ","),
     (re.compile(r"\0\s*(?:=>|=(?!=)|：)\s*"), "\0: "),
     (re.compile(r"(?<=[:\[,])(\s*)(?:undefined|[-+]?NaN|[-+]?Infinity|nil|N/A)" + _END), r"\1null"),
@@ -71,7 +72,7 @@ def _split(text: str) -> tuple[str, list[str]]:
         token = _OUTSIDE.match(text, position)
         assert token is not None
         piece, position = token.group(), token.end()
-        if piece in _CLOSING and (piece == '"' or last in "{[,:=(" or (last in "}]\0" and piece != "'")):
+        if piece in _CLOSING and (piece == '"' or last in "{[,:=(：，" or (last in "}]\0" and piece != "'")):
             string, position = _string(text, token.start())
             strings.append(string)
             outside.append(_STRING)
