@@ -103,7 +103,7 @@ class CacheInterceptor:
             if profile.name == completion.profile:
                 answered = key if profile is request.profile else self._key(request, profile)
                 if answered is not None:
-                    await self._cache.put(answered, completion, profile)
+                    await self._cache.put(answered, _by_itself(completion), profile)
                 return
 
     def _key(self, request: CompletionRequest, profile: ModelProfile) -> str | None:
@@ -113,6 +113,14 @@ class CacheInterceptor:
             return key_of(self._fingerprint(asked), profile)
         except LMClientError:
             return None
+
+
+def _by_itself(completion: Completion) -> Completion:
+    """The answer without what `FallbackInterceptor` noted of this one call."""
+    if "fallback_from" not in completion.metadata:
+        return completion
+    metadata = {name: value for name, value in completion.metadata.items() if name != "fallback_from"}
+    return msgspec.structs.replace(completion, metadata=metadata)
 
 
 def _without_credentials(profile: ModelProfile) -> ModelProfile:

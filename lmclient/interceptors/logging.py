@@ -14,6 +14,8 @@ from lmclient.interceptors.base import CallNext
 from lmclient.providers.redaction import redact, secrets_of
 
 logger = logging.getLogger("lmclient.calls")
+# Where no logging is set up, Python would print warnings to stderr; the caller has the exception.
+logger.addHandler(logging.NullHandler())
 
 
 class LogInterceptor:
@@ -22,8 +24,8 @@ class LogInterceptor:
     Answers are INFO, errors WARNING; a call that its caller left is INFO. The fields are attributes of
     the record with the prefix `lmclient_`: `call_id`, `profile`, `category`, `provider`, `model`,
     `outcome` (the finish reason, the error's class, or "cancelled"), `input_tokens`, `output_tokens`,
-    `cost`, `currency`, `cached`, `requests`, `duration` (seconds). No prompt, no answer, no key. No
-    handler is set up: that is the application's.
+    `cost`, `currency`, `cached`, `requests`, `duration` (seconds). No prompt, no answer, no key. Nothing
+    is shown before the application sets up logging.
     """
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:

@@ -134,7 +134,8 @@ def test_what_a_fallback_answered_is_kept_as_its_own(settings, ok, fault_provide
     )
     answer = ask_sync(both, "m", False)
     assert (answer.profile, answer.cached) == ("ok", False)
-    assert ask_sync(both, "ok", False).cached
+    hit = ask_sync(both, "ok", False)
+    assert (hit.cached, "fallback_from" in hit.metadata) == (True, False)
     assert ok.requests() == 1
     ask_sync(both, "m", False)
     assert broken.requests() == 2

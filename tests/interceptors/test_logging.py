@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from decimal import Decimal
 
 import pytest
@@ -63,3 +65,17 @@ async def test_what_is_switched_off_is_not_written(caplog):
     caplog.set_level(logging.WARNING, "lmclient.calls")
     await (await chain([LogInterceptor()], Model())(request())).wait()
     assert caplog.records == []
+
+
+def test_nothing_is_shown_where_no_logging_is_set_up(tmp_path):
+    code = """
+import lmclient
+target = lmclient.ModelProfile(provider="openai-chat", model="x", url="http://127.0.0.1:1/v1")
+with lmclient.Client(lmclient.Settings(data_dir="data", retry={"attempts": 1})) as client:
+    try:
+        client.complete(target, "Hi")
+    except lmclient.ConnectError:
+        print("failed")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("failed\n", "")
