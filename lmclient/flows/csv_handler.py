@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmclient.core.completion import Completion
 from lmclient.core.schema import Misfit, type_name
+from lmclient.core.schema_strict import resolve
 from lmclient.core.structured import json_schema
 from lmclient.flows.csv_reading import normalized, read_table
 from lmclient.flows.csv_typing import row_of
@@ -53,7 +54,7 @@ class CsvRowsHandler(Handler):
     def __init__(self, key: str, row: Any) -> None:
         self._key = key
         self._row = row
-        schema = json_schema(row)
+        schema = resolve(json_schema(row), json_schema(row))
         if not isinstance(fields := schema.get("properties"), Mapping) or not fields:
             raise TypeError(f"{type_name(row)} has no fields for the columns of a table.")
         self._fields = list(fields)

@@ -13,10 +13,11 @@ SEPARATORS = (",", ";", "\t", "|")
 MAX_HEADER = 80
 """Characters of the longest column name."""
 
-MAX_TRIED = 40
+MAX_TRIED = 20
 """Lines that are tried as the header."""
 
 _FENCED = re.compile(r"(?:```+|~~~+)[^\S\n]*([\w+.-]*)[^\S\n]*\n(.*?)(?:\n[^\S\n]*(?:```|~~~)|\Z)", re.DOTALL)
+_FENCE_LINE = re.compile(r"^(?:```|~~~).*$", re.MULTILINE)
 _ENDS_A_SENTENCE = re.compile(r"[.:!?…](?:[*_]*)\Z")
 _RULE = re.compile(r"\s*:?-{2,}:?\s*\Z")
 _NAME = re.compile(r"[\w.#%/()-]+\Z")
@@ -35,9 +36,9 @@ def read_table(text: str, columns: Sequence[str] = ()) -> Table:
     Raises `Unreadable` if there is none.
     """
     text = _without_thoughts(text).strip().lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    fenced = [match[2] for match in _FENCED.finditer(text)]
-    for part in (*fenced, text):
-        table = _table(part, columns, fenced=part is not text)
+    fenced = [_FENCE_LINE.sub("", match[2]) for match in _FENCED.finditer(text)]
+    for part in (*fenced, _FENCE_LINE.sub("", text)):
+        table = _table(part, columns, fenced=part in fenced)
         if table is not None:
             return table
     expected = f" with the columns {', '.join(columns)}" if columns else ""
@@ -110,9 +111,7 @@ def _rows(below: list[Record], width: int) -> list[list[str]]:
     """The records that are rows: prose around the table is left out, fields too few are filled up."""
     rows: list[list[str]] = []
     for record in below:
-        fields = record.fields
-        while len(fields) > width and not fields[-1]:
-            fields = fields[:-1]
+        fields = record.fields if any(record.fields[width:]) else record.fields[:width]
         if len(fields) < 2 or all(_RULE.match(field) for field in fields):
             continue
         if rows and record.after_blank and _ENDS_A_SENTENCE.search(record.text.rstrip()):
@@ -155,11 +154,13 @@ def normalized(name: str) -> str:
 
 def _different(names: list[str]) -> list[str]:
     """The names with a number behind those that stand there twice, or for those that are empty."""
-    different: list[str] = []
+    different: dict[str, None] = {}
     for number, name in enumerate(names, start=1):
         name = name or f"column_{number}"
-        different.append(name if name not in different else f"{name}_{number}")
-    return different
+        while name in different:
+            name = f"{name}_{number}"
+        different[name] = None
+    return list(different)
 
 
 def _without_thoughts(text: str) -> str:

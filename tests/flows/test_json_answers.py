@@ -237,7 +237,7 @@ _PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.one_of(st.text(), st.lists(_PIECES, max_size=60).map("".join)))
 def test_no_text_raises_anything_but_the_defined_failure(answer):
     try:
@@ -254,7 +254,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.dictionaries(st.text(max_size=8), _JSON, min_size=1, max_size=4), st.booleans())
 def test_valid_json_stays_as_it_is(value, ascii_only):
     answer = json.dumps(value, ensure_ascii=ascii_only, indent=1)
