@@ -297,11 +297,11 @@ LIBRARY = [module for module in MODULES if not is_program(module)]
 
 @pytest.mark.parametrize("module", LIBRARY, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_a_module_does_nothing_when_it_is_imported(module: Path) -> None:
-    """No call stands alone at its top: no thread, no logging, no registration."""
+    """No call stands alone at its top: no thread, no registration; a silent logger is all there may be."""
     tree = ast.parse(module.read_text(encoding="utf-8"))
     alone = [
         ast.unparse(node)
         for node in tree.body
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
     ]
-    assert alone == []
+    assert [call for call in alone if not call.endswith("addHandler(logging.NullHandler())")] == []

@@ -8,6 +8,11 @@ import msgspec
 
 from lmclient.core.secrets import HIDDEN, is_secret_name, public_url
 
+SECRET_HEADERS = frozenset(
+    {"authorization", "proxy-authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie", "set-cookie"}
+)
+"""The headers that carry credentials, for a carrier that has to replace or drop them."""
+
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One HTTP request. `connect_timeout` is in seconds; its `repr` hides credentials.
