@@ -19,7 +19,7 @@ from lmclient.interceptors.base import CallNext
 from lmclient.settings import Budget
 from lmclient.spend.budgets import Reservation, claims_on, reservation, reserve, settle
 from lmclient.spend.ledger import EXACT, Ledger
-from lmclient.spend.prices import price
+from lmclient.spend.prices import Priced, cost_of
 from lmclient.tokens.estimate import estimate_tokens
 
 logger = logging.getLogger("lmclient.budget")
@@ -64,26 +64,26 @@ class BudgetInterceptor:
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
         profile = request.profile
         now = datetime.datetime.now(datetime.UTC)
-        claims = claims_on(self._budgets, profile.name, profile.cost.currency, request.tags, now)
+        claims = claims_on(self._budgets, profile.name, request.tags, now)
         if not claims:
             return await call_next(request)
-        amount = worst_case(request)
-        if amount is None:
-            self._warn_of_unpriced(profile.name)
-        elif not amount:
-            return await call_next(request)
+        most = worst_case(request)
         left = LONGEST_CALL if request.deadline is None else request.deadline - time.monotonic()
-        held = reservation(claims, amount, left)
+        held = reservation(claims, most.cost, most.currency, left)
+        if not held.claims or most.cost == 0:
+            return await call_next(request)
+        if most.cost is None:
+            self._warn_of_unpriced(profile.name)
         await self._reserve(held, profile.name)
         first = len(request.attempts)
         try:
             stream = await call_next(request)
         except BaseException:
-            await self._settle(held, _cost(request, first, None))
+            await self._settle(held, _cost(request, held.currency, first, None))
             raise
 
         async def end(completion: Completion, error: BaseException | None) -> None:
-            await self._settle(held, _cost(request, first, completion))
+            await self._settle(held, _cost(request, held.currency, first, completion))
 
         stream.on_end(end)
         return stream
@@ -139,11 +139,9 @@ class BudgetInterceptor:
             )
 
 
-def worst_case(request: CompletionRequest) -> Decimal | None:
+def worst_case(request: CompletionRequest) -> Priced:
     """The most that one attempt at the request's profile may cost, None without a known price."""
-    profile, cost = request.profile, request.profile.cost
-    if cost.input is None and cost.output is None:
-        return None
+    profile = request.profile
     prompt = estimate_tokens(request.conversation, request.options.tools)
     output = request.options.max_tokens
     if output is None:
@@ -151,19 +149,23 @@ def worst_case(request: CompletionRequest) -> Decimal | None:
     if not output:
         context = profile.max_context_length
         output = max(0, context - prompt) if context else ASSUMED_OUTPUT
-    text = price(Usage(input_tokens=prompt, output_tokens=output), cost)
-    reasoning = price(Usage(input_tokens=prompt, output_tokens=output, reasoning_tokens=output), cost)
-    return None if text is None or reasoning is None else max(text, reasoning)
+    text = cost_of(Usage(input_tokens=prompt, output_tokens=output), profile)
+    # Reasoning, which may have a price of its own, can take all of the output.
+    usage = Usage(input_tokens=prompt, output_tokens=output, reasoning_tokens=output)
+    reasoning = cost_of(usage, profile)
+    if text.cost is None or reasoning.cost is None:
+        return text._replace(cost=None)
+    return max(text, reasoning, key=lambda priced: priced.cost or 0)
 
 
-def _cost(request: CompletionRequest, first: int, completion: Completion | None) -> Decimal:
-    """What the attempts since `first` cost in the profile's currency, failed ones included."""
+def _cost(request: CompletionRequest, currency: str, first: int, completion: Completion | None) -> Decimal:
+    """What the attempts since `first` cost in the currency, failed ones included."""
     answers = [attempt.completion for attempt in request.attempts[first:] if attempt.completion is not None]
     if completion is not None and len(request.attempts) == first:
         answers = [completion]  # an interceptor's own
     total = Decimal(0)
     for answer in answers:
-        if answer.cost is not None and answer.currency == request.profile.cost.currency:
+        if answer.cost is not None and answer.currency == currency:
             total = EXACT.add(total, answer.cost)
     return total
 

@@ -28,8 +28,6 @@ GRACE = 60.0
 ANY = "*"
 """The value of a tag in a budget that each value has for itself."""
 
-Clock = Callable[[], datetime.datetime]
-
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """One budget that a call falls under, in one period; `values` are the call's for tags of `"*"`."""
@@ -60,18 +58,22 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a running call holds of its budgets: `amount` of each, None if its price is unknown."""
+    """What a running call holds of its budgets: `amount` of each, None if its price is unknown.
+
+    All of them are in `currency`.
+    """
 
     id: str
     claims: Sequence[Claim]
     amount: Decimal | None
+    currency: str
     expires: int
 
 
 def claims_on(
-    budgets: Sequence[Budget], profile: str, currency: str, tags: Mapping[str, str], now: datetime.datetime
+    budgets: Sequence[Budget], profile: str, tags: Mapping[str, str], now: datetime.datetime
 ) -> list[Claim]:
-    """The budgets in `currency` that a call falls under, in their periods at `now` (days in UTC)."""
+    """The budgets of all currencies that a call falls under, in their periods at `now` (days in UTC)."""
     day = now.astimezone(datetime.UTC).date()
     periods = {
         "day": (day.isoformat(), day),
@@ -80,17 +82,24 @@ def claims_on(
     }
     claims = []
     for budget in budgets:
-        if budget.currency == currency and budget.profile in (None, profile) and _match(budget, tags):
+        if budget.profile in (None, profile) and _match(budget, tags):
             period, since = periods[budget.period]
             values = tuple(tags[name] for name in open_tags(budget))
             claims.append(Claim(budget=budget, period=period, since=since, values=values))
     return claims
 
 
-def reservation(claims: Sequence[Claim], amount: Decimal | None, seconds: float) -> Reservation:
+def reservation(
+    claims: Sequence[Claim], amount: Decimal | None, currency: str, seconds: float
+) -> Reservation:
     """A reservation that is to be made; it lapses some time after `seconds` from now."""
-    expires = round((time.time() + seconds + GRACE) * 1e6)
-    return Reservation(id=secrets.token_hex(12), claims=claims, amount=amount, expires=expires)
+    return Reservation(
+        id=secrets.token_hex(12),
+        claims=[claim for claim in claims if claim.budget.currency == currency],
+        amount=amount,
+        currency=currency,
+        expires=round((time.time() + seconds + GRACE) * 1e6),
+    )
 
 
 def reserve(reservation: Reservation) -> Callable[[Database], str | None]:

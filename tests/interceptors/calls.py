@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Awaitable, Callable
+from decimal import Decimal
 from typing import Any
 
 from lmclient import (
@@ -48,7 +49,9 @@ def answer(asked: CompletionRequest, *, error: BaseException | None = None, **va
 
 
 def answering(
-    *outcomes: BaseException | Usage | None, limits: ProviderLimits | None = None
+    *outcomes: BaseException | Usage | None,
+    limits: ProviderLimits | None = None,
+    cost: Decimal | None = None,
 ) -> tuple[Next, list[CompletionRequest]]:
     """A provider with these outcomes, the last one for ever; and the requests that reached it."""
     left = list(outcomes)
@@ -60,7 +63,7 @@ def answering(
         if isinstance(outcome, BaseException):
             answer(asked, error=outcome).limits = limits
             raise outcome
-        attempt = answer(asked, text="hello", usage=outcome or Usage(), requests=1)
+        attempt = answer(asked, text="hello", usage=outcome or Usage(), requests=1, cost=cost)
         attempt.limits = limits
         assert attempt.completion is not None
         return AsyncCompletionStream.of(attempt.completion, [Chunk(text="hel"), Chunk(text="lo")])

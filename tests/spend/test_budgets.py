@@ -1,0 +1,115 @@
+"""Reservations of budgets, on each kind of database."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from lmclient import Ledger, SpendRecord
+from lmclient.settings import Budget
+from lmclient.spend.budgets import Reservation, claims_on, reservation, reserve, settle
+
+NOW = datetime.datetime(2026, 11, 30, 12, tzinfo=datetime.UTC)
+TENTH = Decimal("0.1")
+
+
+def held(
+    budget: Budget, amount: Decimal | None = TENTH, now: datetime.datetime = NOW, **tags: str
+) -> Reservation:
+    return reservation(claims_on([budget], "p", tags, now), amount, "USD", 60)
+
+
+def budget(**values: Any) -> Budget:
+    return Budget(**{"name": "b", "amount": "1", **values})
+
+
+def row(cost: str, day: int = 30, month: int = 11, **values: Any) -> SpendRecord:
+    time = datetime.datetime(2026, month, day, 12, tzinfo=datetime.UTC)
+    record = {
+        "call_id": f"{cost}{day}{month}{values}",
+        "attempt": 1,
+        "profile": "p",
+        "provider": "x",
+        "model": "m",
+    }
+    return SpendRecord(**{**record, "time": time, "cost": Decimal(cost), **values})  # type: ignore[arg-type]  # mixed
+
+
+async def spent(ledger: Ledger, asked: Reservation) -> Decimal | None:
+    """What the first budget of a reservation says it has spent."""
+
+    def work(database: Any) -> Any:
+        return database.execute("SELECT spent FROM lmclient_budget WHERE budget = ?", (asked.claims[0].key,))
+
+    await ledger.run(reserve(asked))
+    rows = await ledger.run(work)
+    return Decimal(rows[0][0]) if rows else None
+
+
+async def test_at_once_no_more_is_reserved_than_there_is(ledger: Ledger) -> None:
+    asked = [held(budget(amount="0.35")) for _ in range(12)]
+    outcomes = await asyncio.gather(*(ledger.run(reserve(one)) for one in asked))
+    assert outcomes.count(None) == 3
+
+
+async def test_all_budgets_are_reserved_or_none(ledger: Ledger) -> None:
+    both = [budget(name="large"), budget(name="small", amount="0.05")]
+    asked = reservation(claims_on(both, "p", {}, NOW), TENTH, "USD", 60)
+    assert "'small'" in (await ledger.run(reserve(asked)) or "")
+    assert await ledger.run(reserve(held(both[0], Decimal(1)))) is None
+
+
+async def test_settling_counts_the_cost_exactly(ledger: Ledger) -> None:
+    for _ in range(3):
+        asked = held(budget())
+        assert await ledger.run(reserve(asked)) is None
+        await ledger.run(settle(asked, Decimal("0.000000000000000001")))
+    assert await spent(ledger, held(budget())) == Decimal("0.000000000000000003")
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"period": "day"}, "0.3"),
+        ({"period": "month"}, "0.7"),
+        ({"period": "total"}, "1.5"),
+        ({"period": "total", "profile": "p"}, "1.5"),
+        ({"period": "total", "profile": "p", "tags": {"user": "1"}}, "0.3"),
+        ({"period": "total", "tags": {"user": "*"}}, "0.3"),
+    ],
+)
+async def test_a_period_begins_with_what_the_ledger_holds_of_it(
+    ledger: Ledger, values: dict[str, Any], expected: str
+) -> None:
+    await ledger.book(
+        [
+            row("0.1"),
+            row("0.2", tags={"user": "1"}),
+            row("0.4", day=1),
+            row("0.7", month=10),
+            row("0.1", month=9, tags={"user": "1"}),
+            row("5", currency="EUR"),
+        ]
+    )
+    asked = held(budget(amount="9", **values), user="1")
+    assert await spent(ledger, asked) == Decimal(expected)
+
+
+async def test_a_new_period_begins_anew(ledger: Ledger) -> None:
+    asked = held(budget(period="day", amount="0.1"))
+    assert await ledger.run(reserve(asked)) is None
+    await ledger.run(settle(asked, TENTH))
+    tomorrow = NOW + datetime.timedelta(days=1)
+    assert await ledger.run(reserve(held(budget(period="day", amount="0.1")))) is not None
+    assert await ledger.run(reserve(held(budget(period="day", amount="0.1"), now=tomorrow))) is None
+
+
+async def test_tags_of_any_text_are_kept_apart(ledger: Ledger) -> None:
+    one = budget(amount="0.1", tags={"user": "*"})
+    for user in ("a", 'a"]', "ü\u2028", "\ud800", ""):
+        assert await ledger.run(reserve(held(one, user=user))) is None
+        assert await ledger.run(reserve(held(one, user=user))) is not None
