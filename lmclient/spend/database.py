@@ -27,9 +27,8 @@ class Database(Protocol):
         """What the database calls the types that a schema names in braces."""
         ...
 
-    @property
-    def tag(self) -> str:
-        """The value of the tag whose name is the parameter, as an SQL expression."""
+    def tag(self, name: str) -> tuple[str, str]:
+        """The value of a tag as an SQL expression, and the parameter in it."""
         ...
 
     def transaction(self, *, write: bool = True) -> AbstractContextManager[None]:

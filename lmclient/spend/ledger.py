@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from lmclient.profiles.secrets import public_url
 from lmclient.spend.database import Database, Row, connect
 from lmclient.spend.records import SpendRecord
-from lmclient.spend.writer import Entry, Writer
+from lmclient.spend.writer import Entry, Writer, unusable
 
 T = TypeVar("T")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -51,7 +52,7 @@ class Ledger:
         self._url = url
         self._lock = threading.Lock()
         self._pid = 0
-        self._writer = Writer(self._connect, _INSERT)
+        self._writer = self._new_writer()
         self._is_open = False
 
     async def open(self) -> None:
@@ -106,8 +107,11 @@ class Ledger:
         """A writer of this process: the parent's thread does not exist here."""
         with self._lock:
             if self._pid != os.getpid():
-                self._writer = Writer(self._connect, _INSERT)
+                self._writer = self._new_writer()
                 self._pid = os.getpid()
+
+    def _new_writer(self) -> Writer:
+        return Writer(self._connect, public_url(self._url), _INSERT)
 
     def _connect(self) -> Database:
         return connect(self._url)
@@ -117,6 +121,10 @@ class Ledger:
         try:
             with database.transaction(write=False):
                 return query(database)
+        except Exception as error:  # of two drivers; what is not theirs goes on as it is
+            if not database.may_pass(error):
+                raise
+            raise unusable(database.name, error) from error
         finally:
             database.close()
 
@@ -130,15 +138,15 @@ def row_of(record: SpendRecord) -> Row:
     time = record.time
     return (
         time.astimezone(datetime.UTC).date().isoformat(),
-        _storable(record.currency),
+        storable(record.currency),
         (time - EPOCH) // _MICROSECOND,
         record.call_id,
         record.attempt,
         int(record.final),
-        _storable(record.category),
-        _storable(record.profile),
-        _storable(record.provider),
-        _storable(record.model),
+        storable(record.category),
+        storable(record.profile),
+        storable(record.provider),
+        storable(record.model),
         record.input_tokens,
         record.cached_input_tokens,
         record.cache_write_tokens,
@@ -159,7 +167,7 @@ def row_of(record: SpendRecord) -> Row:
         record.error,
         record.http_status,
         _tags(record.tags),
-        _storable(record.conversation_id),
+        storable(record.conversation_id),
     )
 
 
@@ -175,11 +183,11 @@ def _money(amount: Decimal | None) -> tuple[str | None, int | None]:
 def _tags(tags: dict[str, str]) -> str:
     if not tags:
         return "{}"
-    clean = {_storable(str(name)): _storable(str(value)) for name, value in tags.items()}
+    clean = {storable(str(name)): storable(str(value)) for name, value in tags.items()}
     return msgspec.json.encode(clean).decode()
 
 
-def _storable(text: Any) -> Any:
+def storable(text: Any) -> Any:
     """The text without what a database refuses: half characters, and NUL in Postgres."""
     if text is None or (text.isascii() and "\0" not in text):
         return text

@@ -20,12 +20,14 @@ class PostgresDatabase:
     """A connection that is made anew once it was lost."""
 
     type_names = {"decimal": "NUMERIC", "clustered": ""}  # noqa: RUF012  # part of a protocol
-    tag = "(tags::jsonb ->> ?)"
 
     def __init__(self, url: str) -> None:
         self.name = public_url(url)
         self._url = url
         self._connection: psycopg.Connection[Row] | None = None
+
+    def tag(self, name: str) -> tuple[str, str]:
+        return "(tags::jsonb ->> ?)", name
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[None]:

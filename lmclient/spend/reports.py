@@ -11,7 +11,7 @@ import msgspec
 
 from lmclient.errors import LMClientError
 from lmclient.spend.database import Database, Row
-from lmclient.spend.ledger import COLUMNS, EPOCH, EXACT
+from lmclient.spend.ledger import COLUMNS, EPOCH, EXACT, storable
 from lmclient.spend.records import SpendRecord
 
 When = datetime.datetime | datetime.date
@@ -123,7 +123,10 @@ def records(limit: int) -> Callable[[Database], list[SpendRecord]]:
 
 def _column(database: Database, name: str) -> tuple[str, list[object]]:
     """The SQL expression of a group, and its parameters."""
-    return (database.tag, [name[4:]]) if name.startswith("tag:") else (name, [])
+    if not name.startswith("tag:"):
+        return name, []
+    expression, parameter = database.tag(storable(name[4:]))
+    return expression, [parameter]
 
 
 def _filter(
@@ -140,7 +143,7 @@ def _filter(
         parameters += names
         conditions.append(f"{expression} IS NULL" if value is None else f"{expression} = ?")
         if value is not None:
-            parameters.append(str(value))
+            parameters.append(storable(str(value)))
     return Filter(" AND ".join(conditions), parameters)
 
 

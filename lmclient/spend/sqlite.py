@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
@@ -26,7 +27,6 @@ class SqliteDatabase:
     """
 
     type_names = {"decimal": "TEXT", "clustered": "WITHOUT ROWID"}  # noqa: RUF012  # part of a protocol
-    tag = "json_extract(tags, '$.' || json_quote(?))"
 
     def __init__(self, path: str) -> None:
         if path in ("", ":memory:"):
@@ -35,6 +35,12 @@ class SqliteDatabase:
         self._connection: sqlite3.Connection | None = None
         self._in_use = threading.Lock()
         _known(self)
+
+    def tag(self, name: str) -> tuple[str, str]:
+        if json.dumps(name, ensure_ascii=False) == f'"{name}"':
+            return "json_extract(tags, ?)", f'$."{name}"'
+        # A path cannot name a key with a quote in it; this can, but takes longer.
+        return "(SELECT value FROM json_each(tags) WHERE key = ?)", name
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[None]:

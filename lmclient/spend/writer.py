@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lmclient.errors import LMClientError
 from lmclient.spend.database import Database, Row
 
 logger = logging.getLogger("lmclient.spend")
@@ -54,8 +55,9 @@ class Writer:
     paid for must reach its caller. Work that fails gets its exception.
     """
 
-    def __init__(self, connect: Callable[[], Database], insert: str) -> None:
+    def __init__(self, connect: Callable[[], Database], name: str, insert: str) -> None:
         self._connect = connect
+        self._name = name
         self._insert = insert
         self._queue: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -135,7 +137,7 @@ class Writer:
                 self._commit(database, [entry])
         else:
             group[0].error = problem if group[0].work is not None else None
-            logger.error("A row cannot be written to the ledger %s: %s", database.name, problem)
+            logger.error("A row cannot be written to the ledger %s: %s", self._name, problem)
 
     def _try(self, database: Database, group: list[Entry]) -> Exception | None:
         """Commits the group, if need be at a second or third try; what stood against it."""
@@ -163,18 +165,23 @@ class Writer:
         """Fails the work that was to be done, and keeps the rows, for a later group."""
         for entry in group:
             if entry.work is not None:
-                entry.error = error
+                entry.error = error if isinstance(error, LMClientError) else unusable(self._name, error)
         rows = [entry for entry in group if entry.rows]
         room = MAX_KEPT - len(self._kept)
         self._kept += rows[:room]
         lost = max(0, len(rows) - room)
         if rows:
             logger.error(
-                "The ledger cannot be written: %s. Calls that are kept in memory and tried again: %d%s.",
-                str(error).strip(),
+                "%s Calls that are kept in memory and tried again: %d%s.",
+                error if isinstance(error, LMClientError) else unusable(self._name, error),
                 len(self._kept),
                 f"; lost: {lost}" if lost else "",
             )
+
+
+def unusable(name: str, error: Exception) -> LMClientError:
+    """The error of a database, for callers of lmclient."""
+    return LMClientError(f"The ledger {name} cannot be used now: {str(error).strip()}.")
 
 
 def _perform(database: Database, entry: Entry, work: Work) -> None:
