@@ -56,30 +56,39 @@ class RateLimitInterceptor:
         self._wait = wait
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
-        limits = request.profile.limits
-        scope = _scope(request.profile)
-        if _is_unlimited(limits) and not self._limiter.is_held_back(scope):
-            return await self._listening(request, call_next, scope)
-        admission = _Admission(self, request, scope)
+        profile = request.profile
+        known = len(request.attempts)
+        if _is_unlimited(profile.limits) and not self._limiter.holds_back(lambda: _scope(profile)):
+            try:
+                return await call_next(request)
+            finally:
+                self._learn(request, known)
+        admission = _Admission(self, request, _scope(profile))
         await admission.enter(slots=1)
         token = _current.set(admission)
         try:
-            stream = await self._listening(request, call_next, scope)
+            stream = await call_next(request)
         except BaseException as error:
             await admission.end(None, error)
             raise
         finally:
             with contextlib.suppress(ValueError):  # another context: the call is being thrown away
                 _current.reset(token)
+            self._learn(request, known)
         stream.on_end(admission.end)
         return stream
 
     async def retries(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
         """Admits each further try of a call that this interceptor has admitted."""
         admission = _current.get()
-        if admission is not None and admission.interceptor is self:
-            await admission.enter_again()
-        return await self._listening(request, call_next, _scope(request.profile))
+        if admission is None or admission.interceptor is not self:
+            return await call_next(request)
+        await admission.enter_again()
+        known = len(request.attempts)
+        try:
+            return await call_next(request)
+        finally:
+            self._learn(request, known)
 
     async def aclose(self) -> None:
         """Releases the connection to Redis of the running event loop."""
@@ -95,18 +104,12 @@ class RateLimitInterceptor:
             error.args = (f"Profile {request.profile.name!r}: {error}",)
             raise
 
-    async def _listening(
-        self, request: CompletionRequest, call_next: CallNext, scope: str
-    ) -> AsyncCompletionStream:
-        """Calls on, and takes in what the provider says about its limits."""
+    def _learn(self, request: CompletionRequest, known: int) -> None:
+        """Takes in what the provider has said about its limits since so many attempts were known."""
         attempts = request.attempts
-        known = len(attempts)
-        try:
-            return await call_next(request)
-        finally:
-            if len(attempts) > known and (said := attempts[-1].limits) is not None:
-                error = attempts[-1].error
-                self._limiter.learn(scope, said, isinstance(error, ProviderError))
+        if len(attempts) > known and (said := attempts[-1].limits) is not None:
+            failed = isinstance(attempts[-1].error, ProviderError)
+            self._limiter.learn(_scope(request.profile), said, failed)
 
 
 class _Admission:
@@ -133,9 +136,9 @@ class _Admission:
         used = [(int(_was_sent(attempt)), _tokens(attempt.usage)) for attempt in attempts]
         if not used and completion is not None and error is None:  # answered by other means
             used = [(1, _tokens(completion.usage))]
-        leases, self._leases = self._leases, []
-        for index, lease in enumerate(leases):
-            mine = used[index:] if index == len(leases) - 1 else used[index : index + 1]
+        while self._leases:
+            lease = self._leases.pop(0)
+            mine, used = (used[:1], used[1:]) if self._leases else (used, [])
             await lease.settle(sum(sent for sent, _ in mine), sum(tokens for _, tokens in mine))
 
     def __del__(self) -> None:

@@ -36,14 +36,14 @@ class Limiter:
         """Takes in what the provider said about its limits; `failed` if the answer was an error."""
         self._allowances.setdefault(scope, ProviderAllowance()).learn(said, failed, self._clock())
 
-    def is_held_back(self, scope: str) -> bool:
-        """Whether what the provider said may hold calls back."""
-        allowance = self._allowances.get(scope)
-        if allowance is None:
+    def holds_back(self, scope: Callable[[], str]) -> bool:
+        """Whether what its provider said may hold calls of a scope back."""
+        if not self._allowances:  # as in most programs at most times, so the name is not even made
             return False
-        if allowance.active(self._clock()):
-            return True
-        self._allowances.pop(scope, None)
+        allowance = self._allowances.get(scope())
+        if allowance is None or allowance.active(self._clock()):
+            return allowance is not None
+        self._allowances.pop(scope(), None)
         return False
 
     async def admit(self, demand: Demand, deadline: float | None, *, wait: bool = True) -> Lease:
