@@ -33,16 +33,21 @@ class AiohttpTransport:
 
     def __init__(self, options: HttpOptions | None = None) -> None:
         self._options = options or HttpOptions()
-        self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Session] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._sessions: dict[asyncio.AbstractEventLoop, _Session] = {}
 
     async def send(self, request: HttpRequest) -> _Response:
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None or session.closed:
-            session = self._sessions[loop] = await _Session.open(self._options)
+            self._forget_ended_loops()
+            session = self._sessions[loop] = _Session(self._options)
+            await session.close_with_the_loop()
         return await session.send(request)
+
+    def _forget_ended_loops(self) -> None:
+        for loop, session in list(self._sessions.items()):
+            if session.closed or loop.is_closed():
+                self._sessions.pop(loop, None)
 
     async def aclose(self) -> None:
         session = self._sessions.pop(asyncio.get_running_loop(), None)
@@ -51,33 +56,28 @@ class AiohttpTransport:
 
 
 class _Session:
-    def __init__(self, session: aiohttp.ClientSession, options: HttpOptions) -> None:
-        self._session = session
+    def __init__(self, options: HttpOptions) -> None:
         self._options = options
-        self._keeper = self._close_with_the_loop()
+        self._keeper = self._closing_at_the_end()
         self._proxies: dict[tuple[str, str], str | None] = {}
         self._timeouts: dict[float | None, aiohttp.ClientTimeout] = {}
-
-    @classmethod
-    async def open(cls, options: HttpOptions) -> _Session:
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE, ssl=_ssl_context(options))
-        session = aiohttp.ClientSession(
-            connector=connector,
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE, ssl=_ssl_context(options)),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),
         )
-        session._retry_connection = False  # aiohttp would send a GET twice by itself; no option says so
-        opened = cls(session, options)
-        await anext(opened._keeper)
-        _keep_through_forks(opened)
-        return opened
+        self._session._retry_connection = False  # it would send a GET twice; no option says so
+        _keep_through_forks(self)
 
     @property
     def closed(self) -> bool:
         return self._session.closed
 
-    async def _close_with_the_loop(self) -> AsyncGenerator[None]:
-        """Closes the session in `loop.shutdown_asyncgens()`, the one hook that a loop's end has."""
+    async def close_with_the_loop(self) -> None:
+        """Has the session closed in `loop.shutdown_asyncgens()`, the one hook that a loop's end has."""
+        await anext(self._keeper)
+
+    async def _closing_at_the_end(self) -> AsyncGenerator[None]:
         try:
             yield
         finally:
