@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -38,18 +39,23 @@ class JsonHandler(Handler):
 
     An answer that cannot be read, does not fit the schema, or was cut off by the token limit before
     its JSON was complete is asked for again, with the reason.
+
+    Raises `TypeError` for a schema that JSON cannot carry.
     """
 
     def __init__(self, prefix: str = "", schema: Any = None, *, on_partial: OnPartial | None = None) -> None:
         self._prefix = prefix
         self._schema = schema
+        self._json_schema = None if schema is None else json_schema(schema)
         self._on_partial = on_partial
         self._text = ""
         self._looked_at = 0
         self._offered: Any = None
 
     def fresh(self) -> JsonHandler:
-        return JsonHandler(self._prefix, self._schema, on_partial=self._on_partial)
+        twin = copy.copy(self)
+        twin._text, twin._looked_at, twin._offered = "", 0, None
+        return twin
 
     def handle(self, completion: Completion, context: AgentContext) -> bool:
         cut_off = completion.finish_reason in (FinishReason.LENGTH, FinishReason.CONTENT_FILTER)
@@ -83,8 +89,8 @@ class JsonHandler(Handler):
     def retry_message(self, error: Exception | None) -> str:
         reason = f": {error}" if error is not None and str(error) else ""
         wanted = "one valid JSON value"
-        if self._schema is not None:
-            schema = json.dumps(json_schema(self._schema), ensure_ascii=False)
+        if self._json_schema is not None:
+            schema = json.dumps(self._json_schema, ensure_ascii=False)
             wanted = f"one valid JSON value that fits this JSON schema: {schema}"
         return (
             f"Your answer could not be used{reason}. Answer again with nothing but {wanted}; "
@@ -104,7 +110,7 @@ class JsonHandler(Handler):
     def _read(self, value: Any) -> Any:
         if not isinstance(self._schema, Mapping):
             return read_strict(self._schema, json.dumps(value))
-        wanted = json_schema(self._schema).get("type")
+        wanted = (self._json_schema or {}).get("type")
         if {"object": dict, "array": list}.get(wanted or "", type(value)) is not type(value):
             raise Misfit(("", f"expected an {wanted}"))
         return value

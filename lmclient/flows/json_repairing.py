@@ -6,6 +6,7 @@ What json-repair reads otherwise than a person would is tidied first, outside of
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from typing import Any, SupportsIndex
@@ -69,7 +70,7 @@ def repair(text: str, meter: Meter) -> Any:
 
 
 def cleaned(value: Any, depth: int = 0) -> Any:
-    """The JSON value with plain strings that can be sent on: no half surrogate pairs.
+    """The JSON value as one that can be sent on: no half surrogate pairs, no infinite numbers.
 
     Raises `Unreadable` if it is nested too deep.
     """
@@ -82,7 +83,7 @@ def cleaned(value: Any, depth: int = 0) -> Any:
         return {cleaned(str(key)): cleaned(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [cleaned(item, depth + 1) for item in value]
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _whole_characters(text: str) -> str:

@@ -8,7 +8,8 @@ exchanges, `MockProvider` answers as fast as it can. Each is started in the same
     async with ReplayProvider.open("exchanges") as provider:     on the running event loop
         ...
 
-`ScriptedModel` says what a test tells it to, without any server.
+`ScriptedModel` says what a test tells it to, without any server; `record` is a transport that records
+exchanges for `ReplayProvider`.
 
 `lmclient.testing.pytest_plugin` has them as fixtures, `lmclient testing serve` starts them from
 the command line. Nothing is loaded before it is used.
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     from lmclient.testing.exchange import Exchange
     from lmclient.testing.fault import FaultProvider
     from lmclient.testing.mock import MockProvider
+    from lmclient.testing.recording import record
     from lmclient.testing.replay import ReplayProvider
     from lmclient.testing.scripted import ScriptedModel
 
-__all__ = ["Exchange", "FaultProvider", "MockProvider", "ReplayProvider", "ScriptedModel"]
+__all__ = ["Exchange", "FaultProvider", "MockProvider", "ReplayProvider", "ScriptedModel", "record"]
 
 _MODULES = {
     "Exchange": "lmclient.testing.exchange",
@@ -34,6 +36,7 @@ _MODULES = {
     "MockProvider": "lmclient.testing.mock",
     "ReplayProvider": "lmclient.testing.replay",
     "ScriptedModel": "lmclient.testing.scripted",
+    "record": "lmclient.testing.recording",
 }
 
 

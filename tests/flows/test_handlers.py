@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 import pydantic
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typing_extensions import TypedDict
 
 from lmclient import Chunk, Completion, FinishReason, FlowError, Usage
@@ -245,6 +247,11 @@ def test_looking_at_partial_json_costs_little_for_each_chunk(context):
     assert 100 < len(partials(chunks, context)) < 1000
 
 
+def test_a_schema_that_json_cannot_carry_is_an_error():
+    with pytest.raises(TypeError, match="no type that JSON can carry"):
+        JsonHandler("a", AgentContext)
+
+
 # CSV
 
 
@@ -338,3 +345,51 @@ def test_the_delegate_asks_again():
 def test_two_tools_of_one_name_are_an_error():
     with pytest.raises(FlowError, match="'add'"):
         ToolCallingHandler(TextHandler("a"), [add, add])
+
+
+# All
+
+_PIECES = st.sampled_from(
+    [
+        *"{}[]\",:'`;|\t\n\\ a1-",
+        "```json\n",
+        "```csv\n",
+        "```",
+        "1e999",
+        '{"title": "T", "steps": [',
+        "full_name,age\n",
+        "“",
+        "9" * 5000,
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        TextHandler("a"),
+        AccumulateTextHandler("a"),
+        JsonHandler(),
+        JsonHandler("p", Plan),
+        JsonHandler("p", PlanStruct),
+        CsvHandler(),
+        CsvRowsHandler("a", Person),
+        CsvRowsHandler("a", PersonStruct),
+        ToolCallingHandler(JsonHandler(), [add]),
+    ],
+    ids=lambda handler: type(handler).__name__,
+)
+@settings(max_examples=60, deadline=None)
+@given(
+    answer=st.one_of(st.text(), st.lists(_PIECES, max_size=40).map("".join)),
+    finish_reason=st.sampled_from(FinishReason),
+)
+def test_no_answer_makes_a_handler_raise_anything_but_its_failure(handler, answer, finish_reason):
+    context = AgentContext()
+    try:
+        read = handler.fresh().handle(Completion(text=answer, finish_reason=finish_reason), context)
+    except FlowError as failure:
+        assert handler.retry_message(failure)
+    else:
+        assert read is True
+        assert context.to_json()
