@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from lmclient import tokens
 from lmclient.profiles.model import ModelProfile
+from lmclient.providers.counting import tokenizer_of
 
 
 def offline_tokenizer(profile: ModelProfile) -> tuple[tokens.Tokenizer, str]:
     """The profile's tokenizer and a description of it; an approximation where that asks a server."""
-    name, encoding = tokens.pick(profile.model, profile.provider)
-    chosen = profile.tokenizer or str(name)
-    if profile.tokenizer:
-        encoding = profile.token_encoding
+    chosen, encoding = tokenizer_of(profile)
     # The one of llama.cpp cannot even be made without its server.
     tokenizer = None if chosen == "llama-server" else tokens.get(chosen, encoding)
     if tokenizer is None or tokens.is_server_tokenizer(tokenizer):

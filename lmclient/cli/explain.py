@@ -75,13 +75,14 @@ def _request_lines(request: HttpRequest, profile: ModelProfile, body: dict[str, 
 
 
 def _count(profile: ModelProfile, body: dict[str, Any], prompt: str) -> tuple[int, str]:
-    from lmclient import tokens
+    from lmclient import prompts, tokens
     from lmclient.cli.counting import offline_tokenizer
     from lmclient.core.conversation import Conversation
+    from lmclient.providers.counting import count_marked
 
     tokenizer, how = offline_tokenizer(profile)
     if isinstance(body.get("prompt"), str):
-        return tokenizer.count(body["prompt"], parse_special=True), how
+        return count_marked(tokenizer, body["prompt"], prompts.get(profile.prompt_format)), how
     return tokens.count_messages(Conversation.create(prompt), tokenizer), how
 
 

@@ -80,7 +80,8 @@ async def _prompt(
         if profile.prompt_format == AUTO:
             return prompt, await count_request(provider, request), "counted by the server"
         tokenizer, how = offline_tokenizer(profile)
-        return prompt, count_marked(tokenizer, prompt), how
+        count = count_marked(tokenizer, prompt.text, prompt.served.format) + bool(prompt.bos)
+        return prompt, count, how
     finally:
         await pool.aclose()
 

@@ -22,6 +22,7 @@ import msgspec
 from lmclient import tokens
 from lmclient.core.request import CompletionRequest
 from lmclient.profiles.model import ModelProfile
+from lmclient.prompts.format import PromptFormat
 from lmclient.prompts.special_tokens import token_pattern
 from lmclient.providers.base import Provider
 from lmclient.providers.http import HttpProvider
@@ -76,12 +77,11 @@ async def count_request(provider: Provider, request: CompletionRequest) -> int:
     return await anyio.to_thread.run_sync(tokens.count_messages, request.conversation, counted, tools)
 
 
-def count_marked(tokenizer: tokens.Tokenizer, prompt: Prompt) -> int:
+def count_marked(tokenizer: tokens.Tokenizer, prompt: str, format: PromptFormat) -> int:
     """The tokens of a prompt by a tokenizer that may not know the control tokens of its format."""
-    pattern = token_pattern(prompt.served.format.special_tokens)
-    pieces = [prompt.text] if pattern is None else pattern.split(prompt.text)
-    markers = len(pieces) - 1 + bool(prompt.bos)
-    return markers + sum(tokenizer.count(piece) for piece in pieces if piece)
+    pattern = token_pattern(format.special_tokens)
+    pieces = [prompt] if pattern is None else pattern.split(prompt)
+    return len(pieces) - 1 + sum(tokenizer.count(piece) for piece in pieces if piece)
 
 
 async def _count_prompt(provider: Provider, profile: ModelProfile, prompt: Prompt) -> int:
@@ -90,7 +90,8 @@ async def _count_prompt(provider: Provider, profile: ModelProfile, prompt: Promp
     counted = await _tokenizer(provider, profile)
     if tokens.is_server_tokenizer(counted):
         return await counted.count(prompt.text, parse_special=True) + bool(prompt.bos)
-    return await anyio.to_thread.run_sync(count_marked, counted, prompt)
+    format = prompt.served.format
+    return await anyio.to_thread.run_sync(count_marked, counted, prompt.text, format) + bool(prompt.bos)
 
 
 async def _tokenizer(provider: Provider, profile: ModelProfile) -> tokens.Tokenizer | tokens.ServerTokenizer:
