@@ -50,13 +50,10 @@ class Lease(Protocol):
 class LimitStore(Protocol):
     """Where the state of the limits lives. Shared by event loops and threads."""
 
-    async def take(
-        self, demand: Demand, ahead: int, expires: float | None, *, waits: bool = True
-    ) -> Lease | Wait:
+    async def take(self, demand: Demand, ahead: int, *, waits: bool = True) -> Lease | Wait:
         """All of the demand, or nothing of it.
 
-        With calls `ahead` in the line nothing is taken, only the wait estimated. `expires` is in how
-        many seconds the call is over at the latest, None where that is not known. A call that never
+        With calls `ahead` in the line nothing is taken, only the wait estimated. A call that never
         `waits` must not be waited for by others.
         """
         ...

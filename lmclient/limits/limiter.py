@@ -62,7 +62,7 @@ class Limiter:
         # Who holds a slot and wants to send once more must not stand behind those who wait for a slot.
         line = self._lines.setdefault((demand.scope, demand.slots > 0), Line())
         if not line:
-            outcome = await self._take(demand, 0, deadline, waits=wait)
+            outcome = await self._take(demand, 0, waits=wait)
             if not isinstance(outcome, Wait):
                 return outcome
         if not wait:
@@ -78,7 +78,7 @@ class Limiter:
         await self._store.aclose()
 
     async def _in_turn(self, place: Place, ahead: int, demand: Demand, deadline: float | None) -> Lease:
-        outcome = await self._take(demand, ahead, deadline)
+        outcome = await self._take(demand, ahead)
         while isinstance(outcome, Wait):
             rest = outcome.seconds if place.first else None
             if deadline is not None:
@@ -88,20 +88,16 @@ class Limiter:
                 rest = left if rest is None else min(rest, left)
             await place.rest(None if rest == math.inf else rest)
             if place.first:
-                outcome = await self._take(demand, 0, deadline)
+                outcome = await self._take(demand, 0)
             else:
                 outcome = Wait(None)
         return outcome
 
-    async def _take(
-        self, demand: Demand, ahead: int, deadline: float | None, *, waits: bool = True
-    ) -> Lease | Wait:
-        now = self._clock()
+    async def _take(self, demand: Demand, ahead: int, *, waits: bool = True) -> Lease | Wait:
         allowance = self._allowances.get(demand.scope)
-        if allowance is not None and (held := allowance.wait(demand.tokens, now)):
+        if allowance is not None and (held := allowance.wait(demand.tokens, self._clock())):
             return Wait(held, held)
-        expires = None if deadline is None else deadline - now
-        outcome = await self._store.take(demand, ahead, expires, waits=waits)
+        outcome = await self._store.take(demand, ahead, waits=waits)
         if allowance is not None and not isinstance(outcome, Wait):
             allowance.take(demand.tokens)
         return outcome

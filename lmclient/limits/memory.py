@@ -27,10 +27,8 @@ class MemoryStore:
         self._scopes: dict[str, _Scope] = {}
         self._dropped: deque[MemoryLease] = deque()
 
-    async def take(
-        self, demand: Demand, ahead: int, expires: float | None, *, waits: bool = True
-    ) -> Lease | Wait:
-        """As `LimitStore.take`. Nothing expires here: a process that dies takes its memory along."""
+    async def take(self, demand: Demand, ahead: int, *, waits: bool = True) -> Lease | Wait:
+        """As `LimitStore.take`."""
         with self._lock:
             scope = self._scopes.get(demand.scope)
             if scope is None:

@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from lmclient.errors import LMClientError
 from lmclient.limits.base import SPAN, Demand, Lease, Wait
-from lmclient.limits.redis_scripts import KEYS, SETTLE, TAKE
+from lmclient.limits.redis_scripts import KEYS, RENEWAL, SETTLE, TAKE
 from lmclient.profiles.secrets import public_url
 
 T = TypeVar("T")
@@ -27,10 +27,10 @@ TURN = 0.005
 """Seconds between two looks where there is room, and only another process is to take it first."""
 PATIENCE = 1.0
 """Seconds after which a process in line that was not seen again loses its place."""
-LEASE = 600.0
-"""Seconds after which the slot of a dead process is free, for calls without a deadline."""
-GRACE = 5.0
-"""Seconds by which a slot outlives the deadline of its call, so that it can be given back in time."""
+LEASE = 30.0
+"""Seconds after which a slot is free that its process does not renew, because it died."""
+RENEW = 10.0
+"""Seconds between two renewals."""
 PREFIX = "lmclient:limits"
 
 
@@ -40,9 +40,9 @@ class RedisStore:
     `span` is how many seconds "per minute" means. `freed` is called with a scope when something of
     it was given back here.
 
-    Processes stand in line one behind the other, each with its first waiting call. What a process
-    that dies has taken is free after the deadline of its call. While Redis cannot be reached, calls
-    fail with `LMClientError`: to send them uncounted might break the limit.
+    Processes stand in line one behind the other, each with its first waiting call. Running calls
+    renew their slots; those of a process that dies are free after half a minute. While Redis cannot
+    be reached, calls fail with `LMClientError`: to send them uncounted might break the limit.
     """
 
     def __init__(self, url: str, freed: Callable[[str], None], *, span: float = SPAN) -> None:
@@ -55,16 +55,14 @@ class RedisStore:
         )
         self._running: set[asyncio.Task[Any]] = set()
 
-    async def take(
-        self, demand: Demand, ahead: int, expires: float | None, *, waits: bool = True
-    ) -> Lease | Wait:
+    async def take(self, demand: Demand, ahead: int, *, waits: bool = True) -> Lease | Wait:
         """As `LimitStore.take`. Raises `LMClientError` if Redis does not answer."""
         lease = RedisLease(self, demand.scope)
         limits = (demand.requests_per_minute, demand.tokens_per_minute, demand.concurrency)
         arguments: list[str | int] = [
             lease.id,
             self._line if waits else "",
-            *map(_microseconds, (self._span, LEASE if expires is None else expires + GRACE, PATIENCE)),
+            *map(_microseconds, (self._span, LEASE, PATIENCE)),
             *(demand.tokens, demand.slots, ahead),
             *(-1 if limit is None else limit for limit in limits),
         ]
@@ -82,12 +80,15 @@ class RedisStore:
                 "rate_limit.storage_url to another one or memory://."
             ) from error
         if taken:
+            if demand.slots and demand.concurrency is not None:
+                self._hold(lease)
             return lease
         seconds = POLL if wait < 0 else min(wait / 1e6, POLL) or TURN
         return Wait(seconds, at_least / 1e6)
 
     async def settle(self, lease: RedisLease, requests: int, tokens: int) -> None:
         """Gives back what a lease took too much, also if the caller is cancelled meanwhile."""
+        lease.drop()
         await asyncio.shield(self._in_background(self._settle(lease, requests, tokens)))
 
     async def aclose(self) -> None:
@@ -96,7 +97,30 @@ class RedisStore:
         await asyncio.gather(*mine, return_exceptions=True)
         client = self._clients.pop(loop, None)
         if client is not None:
+            if client.renewing is not None:
+                client.renewing.cancel()
             await client.connection.aclose()
+
+    def _hold(self, lease: RedisLease) -> None:
+        """Has a lease renewed until it is dropped."""
+        loop = asyncio.get_running_loop()
+        client = self._clients[loop]
+        client.held[lease.id] = lease
+        lease.held = client.held
+        if client.renewing is None or client.renewing.done():
+            client.renewing = loop.create_task(self._renew(client))
+
+    async def _renew(self, client: _Client) -> None:
+        while client.held:
+            await asyncio.sleep(RENEW)
+            scopes: dict[str, list[str]] = {}
+            for lease in list(client.held.values()):
+                scopes.setdefault(lease.scope, []).append(lease.id)
+            for scope, ids in scopes.items():
+                try:
+                    await self._run("renew", scope, (_microseconds(LEASE), *ids))
+                except (RedisError, OSError) as error:
+                    logger.warning("Slots on %s cannot be renewed: %s", public_url(self._url), error)
 
     def _in_background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """A task that goes on whoever is cancelled."""
@@ -135,23 +159,28 @@ class RedisLease:
         self._store = store
         self.scope = scope
         self.id = secrets.token_hex(12)
+        self.held: dict[str, RedisLease] = {}
 
     async def settle(self, requests: int, tokens: int) -> None:
         await self._store.settle(self, requests, tokens)
 
     def drop(self) -> None:
-        """Leaves the lease to expire: a finalizer cannot wait for Redis."""
+        """Leaves the slot to expire: a finalizer cannot wait for Redis."""
+        self.held.pop(self.id, None)
 
 
 class _Client:
-    """The connections of one event loop, and the scripts on them."""
+    """The connections of one event loop, the scripts on them, and the leases to be renewed."""
 
     def __init__(self, url: str) -> None:
         self.connection = redis.asyncio.Redis.from_url(url)
         self.scripts = {
             "take": self.connection.register_script(TAKE),
             "settle": self.connection.register_script(SETTLE),
+            "renew": self.connection.register_script(RENEWAL),
         }
+        self.held: dict[str, RedisLease] = {}
+        self.renewing: asyncio.Task[None] | None = None
 
 
 def _microseconds(seconds: float) -> int:

@@ -108,8 +108,7 @@ for _, key in ipairs({requests, tokens, amounts, estimates}) do
 end
 if slot > 0 then
   redis.call('ZADD', slots, now + lease, id)
-  local last = tonumber(redis.call('ZRANGE', slots, -1, -1, 'WITHSCORES')[2])
-  redis.call('PEXPIRE', slots, math.ceil((last - now) / 1000) + 1000)
+  redis.call('PEXPIRE', slots, math.ceil(lease / 1000) + 1000)
 end
 return {1, 0, 0}
 """
@@ -140,3 +139,16 @@ return 1
 """
 )
 """Frees the slot of a lease, and corrects its requests and tokens, once."""
+
+RENEWAL = (
+    _NOW
+    + """
+local lease = tonumber(ARGV[1])
+for n = 2, #ARGV do
+  redis.call('ZADD', slots, 'XX', now + lease, ARGV[n])
+end
+redis.call('PEXPIRE', slots, math.ceil(lease / 1000) + 1000)
+return 1
+"""
+)
+"""Keeps the slots of leases that are still in use."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 from typing import Any
 
 import pytest
@@ -281,6 +282,30 @@ def test_a_stream_dropped_with_its_event_loop_frees_its_slot() -> None:
         await call(interceptor, request(asked), answering(FITS)[0])
 
     asyncio.run(asyncio.wait_for(again(), 1))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_child_does_not_wait_for_what_its_parent_holds() -> None:
+    interceptor = RateLimitInterceptor()
+    asked = limited(concurrency=1)
+
+    async def hold() -> None:
+        held = await interceptor(request(asked), answering(FITS)[0])
+        child = os.fork()
+        if child == 0:
+            asyncio.set_event_loop(None)
+            asyncio.events._set_running_loop(None)
+            calling = call(interceptor, request(asked), answering(FITS)[0])
+            try:
+                asyncio.run(asyncio.wait_for(calling, 5))
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        _, status = await asyncio.to_thread(os.waitpid, child, 0)
+        await held.aclose()
+        assert status == 0
+
+    asyncio.run(hold())
 
 
 def test_a_failed_call_gives_its_tokens_back() -> None:

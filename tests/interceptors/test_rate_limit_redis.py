@@ -133,16 +133,30 @@ async def test_settling_twice_changes_nothing(limiters: tuple[Limiter, Limiter],
     assert await is_full(limiters[0], demand)
 
 
-async def test_the_slot_of_a_process_that_died_is_free_after_its_deadline(
-    redis_url: str, scope: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lmclient.limits.redis.GRACE", 0.0)
+@pytest.fixture
+def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmclient.limits.redis.LEASE", 0.2)
+    monkeypatch.setattr("lmclient.limits.redis.RENEW", 0.05)
+
+
+@pytest.mark.usefixtures("short_leases")
+async def test_the_slot_of_a_process_that_died_is_free_after_a_while(redis_url: str, scope: str) -> None:
     dead, living = over(redis_url), over(redis_url)
     demand = Demand(scope=scope, concurrency=1)
-    await dead.admit(demand, time.monotonic() + 0.1)
-    await dead.aclose()
-    await living.admit(demand, time.monotonic() + 5)
+    await dead.admit(demand, None)
+    await dead.aclose()  # its slots are not renewed any more
+    lease = await living.admit(demand, time.monotonic() + 5)
+    await lease.settle(1, 0)
     await living.aclose()
+
+
+@pytest.mark.usefixtures("short_leases")
+async def test_the_slot_of_a_long_call_is_kept(limiters: tuple[Limiter, Limiter], scope: str) -> None:
+    demand = Demand(scope=scope, concurrency=1)
+    lease = await limiters[0].admit(demand, None)
+    with pytest.raises(RateLimitTimeoutError, match="its time ran out"):
+        await limiters[1].admit(demand, time.monotonic() + 0.5)
+    await lease.settle(1, 0)
 
 
 async def test_machines_take_turns(redis_url: str, scope: str) -> None:
