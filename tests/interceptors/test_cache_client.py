@@ -139,3 +139,11 @@ def test_what_a_fallback_answered_is_kept_as_its_own(settings, ok, fault_provide
     assert ok.requests() == 1
     ask_sync(both, "m", False)
     assert broken.requests() == 2
+
+
+def test_the_ledger_has_the_saving_and_no_second_cost(settings, ok):
+    with Client(settings) as client:
+        first, hit = client.complete(ok.profile, "Hi"), client.complete(ok.profile, "Hi")
+        (row,) = client.spend.report(by=["profile"])
+        assert client.spend.total() == {"USD": first.cost}
+    assert (row.cost, row.saved_cost) == (first.cost, Decimal(hit.metadata["saved_cost"]))
