@@ -34,10 +34,11 @@ COLUMNS = (
     *("duration", "waited", "time_to_first_token", "requests"),
     *("status", "finish_reason", "error", "http_status", "tags", "conversation_id"),
 )
-_INSERT = (
+INSERT = (
     f"INSERT INTO lmclient_spend ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
     "ON CONFLICT DO NOTHING"
 )
+"""Books a row of `row_of`; one that is there stays as it is."""
 
 
 class Ledger:
@@ -111,7 +112,7 @@ class Ledger:
                 self._pid = os.getpid()
 
     def _new_writer(self) -> Writer:
-        return Writer(self._connect, public_url(self._url), _INSERT)
+        return Writer(self._connect, public_url(self._url), INSERT)
 
     def _connect(self) -> Database:
         return connect(self._url)

@@ -107,7 +107,7 @@ async def test_retries_are_rows_of_one_call_with_status_wait_and_duration(
     assert {row.call_id for row in failed} == {last.call_id}
     assert [(row.status, row.error, row.http_status) for row in (*failed, last)] == [
         ("failed", "ServerError", 529),
-        ("failed", "ServerError", 529),
+        ("failed", "ServerError", 503),
         ("finished", None, None),
     ]
     assert [row.attempt for row in (*failed, last)] == [1, 2, 3]

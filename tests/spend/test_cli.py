@@ -1,0 +1,124 @@
+"""`lmclient spend` in all its forms."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from lmclient import Ledger, SpendRecord
+from lmclient.cli import app
+
+from .making import NOON, record
+
+
+@pytest.fixture
+async def spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a ledger of three calls, in which the commands run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LMCLIENT_DATA_DIR", str(tmp_path / "data"))
+    await book_in(
+        tmp_path,
+        record(cost=Decimal("0.0000001234"), input_tokens=10, output_tokens=5, tags={"user": "a"}),
+        record(cost=Decimal("0.5"), profile="large", tags={"user": "b$x$"}, time=NOON.replace(day=15)),
+        record(cost=Decimal("2"), currency="EUR", tags={"user": "b$x$"}),
+    )
+    return tmp_path
+
+
+async def book_in(folder: Path, *records: SpendRecord) -> None:
+    ledger = Ledger(f"sqlite:///{folder / 'data' / 'ledger.sqlite3'}")
+    await ledger.book(records)
+    await ledger.aclose()
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["spend", *arguments])
+
+
+def test_table_has_a_line_for_each_group_and_currency(spent: Path) -> None:
+    assert run("--by", "profile").output.expandtabs(1) == (
+        "PROFILE CURRENCY CALLS ATTEMPTS INPUT TOKENS OUTPUT TOKENS UNPRICED COST SAVED COST\n"
+        "large USD 1 1 0 0 0 0.5 0\n"
+        "mini EUR 1 1 0 0 0 2 0\n"
+        "mini USD 1 1 10 5 0 0.0000001234 0\n"
+    )
+
+
+def test_days_are_the_default(spent: Path) -> None:
+    days = [line.split("\t")[0] for line in run().output.splitlines()]
+    assert days == ["DAY", "2026-03-14", "2026-03-14", "2026-03-15"]
+
+
+def test_json_is_exact(spent: Path) -> None:
+    rows = json.loads(run("--json", "--by", "day,tag:user", "--until", "2026-03-14").output)
+    assert [(row["day"], row["tag:user"], row["currency"], row["cost"]) for row in rows] == [
+        ("2026-03-14", "a", "USD", "0.0000001234"),
+        ("2026-03-14", "b$x$", "EUR", "2"),
+    ]
+
+
+def test_csv_has_a_head_and_all_numbers(spent: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(run("--csv", "--by", "model", "--where", "tag:user=a").output)))
+    assert [(row["model"], row["calls"], row["cost"]) for row in rows] == [("mock", "1", "0.0000001234")]
+
+
+def test_time_limits_the_report(spent: Path) -> None:
+    assert run("--by", "profile", "--since", "2026-03-14T12:00:01+00:00").output.count("\n") == 2
+
+
+@pytest.mark.parametrize(("name", "begins"), [("out.png", b"\x89PNG"), ("out.svg", b"<?xml")])
+def test_chart_is_drawn(spent: Path, name: str, begins: bytes) -> None:
+    pytest.importorskip("matplotlib", reason="needs the extra plot")
+    result = run("--by", "day,tag:user", "--plot", name)
+    assert (result.exit_code, result.output) == (0, "")
+    assert (spent / name).read_bytes().startswith(begins)
+
+
+def test_empty_ledger_gives_an_empty_chart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib", reason="needs the extra plot")
+    monkeypatch.setenv("LMCLIENT_DATA_DIR", str(tmp_path / "data"))
+    assert run("--plot", str(tmp_path / "out.svg")).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--by", "colour"], "A report has no 'colour'"),
+        (["--since", "yesterday"], "'yesterday' is no day"),
+        (["--where", "user"], "'user' is not NAME=VALUE"),
+        (["--plot", "out.pdf"], "out.pdf must end in .png or .svg"),
+        (["--watch", "--json"], "goes with no other form of output"),
+    ],
+)
+def test_mistakes_are_named(spent: Path, arguments: list[str], complaint: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code in (1, 2)
+    assert complaint in result.output
+
+
+def test_watching_shows_what_is_booked_meanwhile(spent: Path) -> None:
+    terminal, end = pty.openpty()
+    command = [sys.executable, "-m", "lmclient", "spend", "--by", "profile", "--watch"]
+    with subprocess.Popen(command, stdin=end, stdout=end, stderr=end, start_new_session=True) as process:
+        os.close(end)
+        shown = b""
+        while b"large" not in shown:
+            shown += os.read(terminal, 65536)
+        asyncio.run(book_in(spent, record(profile="another")))
+        while b"another" not in shown:
+            shown += os.read(terminal, 65536)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+    os.close(terminal)
