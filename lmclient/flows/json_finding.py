@@ -23,10 +23,10 @@ _CLOSING_FENCE = re.compile(r"\n[^\S\n]*(?:```|~~~)[^\S\n]*(?:\n|\Z)")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 _WITHOUT_BRACES = re.compile(r'\s*"[^"\n]{1,100}"\s*:')
 _ESCAPED = re.compile(r'[\[{]\s*\\"')
-_OBJECT_BEGINS = re.compile(r"""\{\s*(?:["'“‘`{$/#}\\&]|\w|\.\.\.)""")
+_OBJECT_BEGINS = re.compile(r"""\{\s*(?:["'“‘`{$/#}\\&,]|\w|\.\.\.)""")
 _ARRAY_BEGINS = re.compile(r"""\[\s*(?:["'“‘`{\[\]\d/#.\\&-]|true|false|null|True|False|None)""")
 _COLON = re.compile(r"[:=：]")
-_BETWEEN_VALUES = re.compile(r"[\s,;]*")
+_BETWEEN_VALUES = re.compile(r"[\s,;]*(?:(?:[-*•]|\d+[.)])\s+)?")
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda name: None)
 
 
@@ -177,8 +177,10 @@ def _end_of_value(text: str, start: int, fenced: bool) -> int:
             if depth == 0:
                 return token.end()
     last = max(text.rfind("}", start), text.rfind("]", start)) + 1
-    closes = text.count("{", start, last) <= text.count("}", start, last)
-    return last if last and closes else len(text)
+    opener, closer = "{}" if text[start] == "{" else "[]"
+    closes = text[last - 1 : last] == closer
+    closes = closes and text.count(opener, start, last) <= text.count(closer, start, last)
+    return last if closes else len(text)
 
 
 def _without_thoughts(text: str) -> str:

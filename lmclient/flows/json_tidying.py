@@ -9,7 +9,7 @@ import re
 _STRING = "\0"
 _CLOSING = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "„": "“", "«": "»"}
 _OUTSIDE = re.compile(r"""["'“‘`„«]|//|/\*|\#|\s+|[^"'“‘`„«/\#\s]+|/""")
-_AFTER_VALUE = re.compile(r"[^\S\n]*+(?:\n\s*+[\"'}\]]|\s*+(?:[,:}\];=+#：，]|//|/\*|\Z))")
+_AFTER_VALUE = re.compile(r"[^\S\n]*+(?:\n\s*+[\"'}\]]|\s*+(?:[,:}\];=+#：，]|\\[}\]]|//|/\*|\Z))")
 _JOINED = re.compile(r"\s*\+\s*(?=[\"'])")
 _CUT_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
 _CUT_WORDS = {
@@ -22,6 +22,7 @@ _END = r"(?=\s*(?:[,}\]\0]|\Z))"
 _EDITS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"，"), ","),
     (re.compile(r",(?:\s*,)+"), ","),
+    (re.compile(r"\0\s*:(?:\s*:)+"), "\0:"),
     (re.compile(r"\0\s*(?:=>|=(?!=)|：)\s*"), "\0: "),
     (re.compile(r"(?<=[:\[,])(\s*)(?:undefined|[-+]?NaN|[-+]?Infinity|nil|N/A)" + _END), r"\1null"),
     (re.compile(r"(?<=[:\[,])(\s*)True" + _END), r"\1true"),
@@ -31,35 +32,50 @@ _EDITS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r",\s*(?:\.\.\.|…)\s*(?=,)"), ""),
     (re.compile(r":(\s*)(?=[,}]|\Z)"), r": null\1"),
     (re.compile(r",(\s*[}\]])"), r"\1"),
+    (re.compile(r"([{\[]\s*),"), r"\1"),
 )
 _THOUSANDS = re.compile(r":\s*([-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?)(?=\s*(?:,\s*[\0\w]|\}))")
 _HEX = re.compile(r"(?<=[:\[,])(\s*)0[xX]([0-9a-fA-F]+)" + _END)
-_AMOUNT = re.compile(
-    r":[^\S\n]*+([-+$€£¥]?\d[\d.,]*+[^\S\n]*+[^\s\d.,:;{}\[\]\0/#eE_x-][^,:;{}\[\]\0/#\n]*+"
-    r"|[$€£¥]\d(?:[\d.,]*\d)?)(?=\s*+(?:[,}\]]|\Z))"
+_BARE = re.compile(
+    r"(:[^\S\n]*+)([^\s\0{}\[\](),][^\0{}\[\](),\n]*+)(?=[,}\]\n]|\Z)"  # after a name
+    r"|([\[,]\s*+)([$€£¥+-]?\d[^\0{}\[\](),:\n]*+)(?=[,\]])"  # in an array
 )
+_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z")
+_ODD_SPACE = re.compile("[^\\S\n\t\r ]|[\u200b\ufeff\\\\]")
+_WINDOWS_PATH = re.compile(r"[A-Za-z]:\\(?![\\/])")
 
 
 def tidied(text: str) -> str:
     """The text with its strings in double quotes, and without comments and doubled commas.
 
-    Values that are missing or no value (`undefined`, `NaN`, `...`) are null, amounts with a unit are
-    strings, and what was cut off at the end is completed.
+    Values that are missing or no value (`undefined`, `NaN`, `...`) are null, bare words and amounts with
+    a unit are strings, and what was cut off at the end is completed.
     """
     if "&quot;" in text:
         text = html.unescape(text)
-    skeleton, strings = _split(text.replace(_STRING, "").replace("\u00a0", " "))
-    skeleton = _cut_word(skeleton)
+    skeleton, strings = _split(text.replace(_STRING, ""))
+    skeleton = _cut_word(_ODD_SPACE.sub(" ", skeleton))
     for pattern, replacement in _EDITS:
         skeleton = pattern.sub(replacement, skeleton)
     skeleton = _THOUSANDS.sub(lambda match: ": " + match[1].replace(",", ""), skeleton)
     skeleton = _HEX.sub(lambda match: match[1] + str(int(match[2][:16], 16)), skeleton)
-    skeleton = _AMOUNT.sub(lambda match: ": " + json.dumps(match[1].strip(), ensure_ascii=False), skeleton)
+    skeleton = _BARE.sub(_quoted, skeleton)
     parts = skeleton.split(_STRING)
     whole = [parts[0]]
     for string, part in zip(strings, parts[1:], strict=True):
         whole += (string, part)
     return "".join(whole)
+
+
+def _quoted(match: re.Match[str]) -> str:
+    """A bare value as it is if it is a number or literal, else in quotes."""
+    before, value = (match[1], match[2]) if match[1] else (match[3], match[4])
+    value = value.strip().rstrip(";").rstrip()
+    if value == "-":
+        return f"{before}null"
+    if value in ("true", "false", "null") or _NUMBER.match(value):
+        return before + value
+    return before + json.dumps(value, ensure_ascii=False)
 
 
 def _split(text: str) -> tuple[str, list[str]]:
@@ -77,12 +93,20 @@ def _split(text: str) -> tuple[str, list[str]]:
             strings.append(string)
             outside.append(_STRING)
             last = _STRING
-        elif piece in ("//", "/*") or (piece == "#" and last in "{[,:}]\0"):
+        elif piece in ("//", "/*", "#") and _is_comment(text, token.start(), last):
             position = _behind_comment(text, piece, position)
         else:
             outside.append(piece)
             last = piece[-1] if not piece.isspace() else last
     return "".join(outside), strings
+
+
+def _is_comment(text: str, start: int, last: str) -> bool:
+    """Whether `//`, `/*` or `#` begins a comment here rather than a bare URL or colour."""
+    directly_before, behind = text[max(start - 1, 0) : start], text[start + 1 : start + 2]
+    if text[start] == "#":
+        return last in "{[,}]\0" or (last == ":" and behind.isspace())
+    return directly_before != ":" or not text[max(start - 2, 0) : start - 1].isalpha()
 
 
 def _behind_comment(text: str, opening: str, position: int) -> int:
@@ -104,7 +128,7 @@ def _string(text: str, start: int) -> tuple[str, int]:
         cut = _CUT_ESCAPE.search(text, start + 1)
         rest = text[start + 1 :] if cut is None else text[start + 1 : cut.start(1)]
         return opening + rest, len(text)
-    content = text[start + 1 : end]
+    content = _unescaped(text[start + 1 : end])
     behind = end + 1
     if opening != '"':
         quoted = re.sub(r'(?<!\\)((?:\\\\)*)"', r'\1\\"', content)
@@ -114,6 +138,13 @@ def _string(text: str, start: int) -> tuple[str, int]:
         following, after = _one_more(text, joined.end())
         return f'"{content}{following}', after
     return f'"{content}"', behind
+
+
+def _unescaped(content: str) -> str:
+    """The content of a string without the escapes of Markdown, and with those that a path lacks."""
+    if _WINDOWS_PATH.match(content) and "\\\\" not in content:
+        return content.replace("\\", "\\\\")
+    return re.sub(r"(?<!\\)\\_", "_", content)
 
 
 def _one_more(text: str, start: int) -> tuple[str, int]:
