@@ -1,12 +1,8 @@
-"""Leads the requests of every transport to the model server, whatever vendor they were meant for.
-
-As a program it is the command `lmclient` with that in place.
-"""
+"""Leads the requests of every transport to the model server, whatever vendor they were meant for."""
 
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -45,10 +41,3 @@ def redirect() -> None:
     aiohttp.ClientSession._request = to_server  # type: ignore[method-assign]  # the point of this function
     httpx2.AsyncHTTPTransport.handle_async_request = handle_at_server  # type: ignore[method-assign]  # likewise
 
-
-if __name__ == "__main__":
-    from lmclient.cli import main
-
-    if sys.argv[1:2] in (["chat"], ["models"]):
-        redirect()
-    main()
