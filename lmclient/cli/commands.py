@@ -14,6 +14,7 @@ from lmclient.cli.terminal import one_line, safe
 from lmclient.errors import LMClientError
 
 MOUNTED = {
+    "serve": ("lmclient.cli.serve", "The gateway for programs that speak to OpenAI, and its pages."),
     "flow": ("lmclient.cli.flow", "Flows of agents."),
     "cache": ("lmclient.cli.cache", "The answers that are kept."),
     "local": ("lmclient.providers.local.cli", "Models that run inside lmclient, without any key."),
