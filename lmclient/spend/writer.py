@@ -108,13 +108,13 @@ class Writer:
         group: list[Entry] = []
         try:
             entry = self._queue.get(timeout=RETRY_EVERY if self._kept else None)
-            while entry is not None:
-                group.append(entry)
-                if len(group) == MAX_GROUP:
-                    return group, True
-                entry = self._queue.get_nowait()
         except queue.Empty:
             return group, True
+        while entry is not None:
+            group.append(entry)
+            if len(group) == MAX_GROUP or self._queue.empty():  # only this thread takes from it
+                return group, True
+            entry = self._queue.get()
         return group, False
 
     def _opened(self, group: list[Entry]) -> Database | None:
