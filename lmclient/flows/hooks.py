@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from lmclient.errors import FlowError
+from lmclient.errors import FlowError, LMClientError
 from lmclient.flows.agent import Agent, AgentType, resolved
 from lmclient.flows.context import AgentContext
 
@@ -33,8 +33,8 @@ async def agent_type_of(agent: Agent, context: AgentContext) -> AgentType:
 
 
 def described(error: Exception) -> str:
-    """An error in one line; those of flows speak for themselves."""
-    return str(error) if isinstance(error, FlowError) else f"{type(error).__name__}: {error}"
+    """An error in one line; our own speak for themselves."""
+    return str(error) if isinstance(error, LMClientError) else f"{type(error).__name__}: {error}"
 
 
 def is_cancelled() -> bool:
