@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -11,22 +11,18 @@ from lmclient.core.tools import ToolCall, ToolResult
 from lmclient.flows.context import AgentContext
 
 
-class _Event(msgspec.Struct, frozen=True, kw_only=True):
-    type: ClassVar[str]
-
-
-class StepStarted(_Event, frozen=True, kw_only=True):
+class StepStarted(msgspec.Struct, frozen=True, kw_only=True):
     """An agent begins its step on a context; it may branch."""
 
-    type: ClassVar[str] = "step_started"
+    type: ClassVar[Literal["step_started"]] = "step_started"
     agent: str
     context: AgentContext
 
 
-class BranchStarted(_Event, frozen=True, kw_only=True):
+class BranchStarted(msgspec.Struct, frozen=True, kw_only=True):
     """A branch of a step begins: `number`, from 1, of `count`. `origin` is the context that branched."""
 
-    type: ClassVar[str] = "branch"
+    type: ClassVar[Literal["branch"]] = "branch"
     agent: str
     origin: AgentContext
     context: AgentContext
@@ -34,56 +30,56 @@ class BranchStarted(_Event, frozen=True, kw_only=True):
     count: int
 
 
-class ChunkReceived(_Event, frozen=True, kw_only=True):
+class ChunkReceived(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of an answer has arrived and was handled."""
 
-    type: ClassVar[str] = "chunk"
+    type: ClassVar[Literal["chunk"]] = "chunk"
     agent: str
     context: AgentContext
     chunk: Chunk
 
 
-class ToolCalled(_Event, frozen=True, kw_only=True):
+class ToolCalled(msgspec.Struct, frozen=True, kw_only=True):
     """A tool that the model called has its result."""
 
-    type: ClassVar[str] = "tool_call"
+    type: ClassVar[Literal["tool_call"]] = "tool_call"
     agent: str
     context: AgentContext
     call: ToolCall
     result: ToolResult
 
 
-class Merged(_Event, frozen=True, kw_only=True):
+class Merged(msgspec.Struct, frozen=True, kw_only=True):
     """The contexts of `count` branches became `contexts`."""
 
-    type: ClassVar[str] = "merged"
+    type: ClassVar[Literal["merged"]] = "merged"
     agent: str
     count: int
     contexts: tuple[AgentContext, ...]
 
 
-class StepFinished(_Event, frozen=True, kw_only=True):
+class StepFinished(msgspec.Struct, frozen=True, kw_only=True):
     """A step is over: what became of its context `origin`, errored ones included."""
 
-    type: ClassVar[str] = "step_finished"
+    type: ClassVar[Literal["step_finished"]] = "step_finished"
     agent: str
     origin: AgentContext
     contexts: tuple[AgentContext, ...]
 
 
-class Failed(_Event, frozen=True, kw_only=True):
+class Failed(msgspec.Struct, frozen=True, kw_only=True):
     """A context cannot go on; the others do."""
 
-    type: ClassVar[str] = "error"
+    type: ClassVar[Literal["error"]] = "error"
     agent: str
     context: AgentContext
     error: Exception
 
 
-class Finished(_Event, frozen=True, kw_only=True):
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
     """The walk is over: what `walk` would have returned."""
 
-    type: ClassVar[str] = "finished"
+    type: ClassVar[Literal["finished"]] = "finished"
     contexts: tuple[AgentContext, ...]
 
 
