@@ -6,8 +6,9 @@ import asyncio
 import os
 import re
 import stat
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from lmclient.testing.hosting import running_in_thread
 
 from . import redirecting
+from .command_server import COMMAND, SOCKET
 from .model_server import open_server
 from .page_runner import PageRunner
 
@@ -30,14 +32,25 @@ def model_server() -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    path = str(tmp_path_factory.mktemp("commands") / "socket")
+    program = [sys.executable, "-m", "tests.docs.command_server", path]
+    with subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield path
+        process.terminate()
+
+
 @pytest.fixture
-def machine(model_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def machine(model_server: str, command_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory; all that lmclient looks up elsewhere is below it, too."""
     home, work, commands = (tmp_path / name for name in ("home", "work", "commands"))
     for directory in (home, work, commands):
         directory.mkdir()
     command = commands / "lmclient"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{redirecting.__file__}" "$@"\n')
+    command.write_text(COMMAND)
     command.chmod(command.stat().st_mode | stat.S_IXUSR)
     for name in [*os.environ]:
         if name.startswith("XDG_") or name == "NO_COLOR":
@@ -47,7 +60,9 @@ def machine(model_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "LMCLIENT_DATA_DIR": str(home / "data"),
         "PATH": f"{commands}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
+        "PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:asyncio",  # which take most of pytest's start
         redirecting.SERVER: model_server,
+        SOCKET: command_server,
         **_keys(),
     }.items():
         monkeypatch.setenv(name, value)
@@ -68,7 +83,10 @@ def redirects(monkeypatch: pytest.MonkeyPatch) -> None:
     import aiohttp
     import httpx2
 
-    for owner, name in ((aiohttp.ClientSession, "_request"), (httpx2.AsyncHTTPTransport, "handle_async_request")):
+    for owner, name in (
+        (aiohttp.ClientSession, "_request"),
+        (httpx2.AsyncHTTPTransport, "handle_async_request"),
+    ):
         monkeypatch.setattr(owner, name, getattr(owner, name))
     redirecting.redirect()
 
@@ -82,9 +100,8 @@ def without_local_model(machine: Path) -> None:
 
 
 @pytest.fixture
-def with_local_model(machine: Path) -> None:
-    """The categories' default is the real embedded model, fetched once per machine."""
-    pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
+def fetched(machine: Path) -> None:
+    """The embedded model's weights are there already; they are fetched once per machine."""
     from lmclient.providers.local import weights
 
     named = os.environ.get("LMCLIENT_TEST_MODELS")
@@ -103,6 +120,6 @@ def _own_data_dir() -> Path:
 
 
 @pytest.fixture
-def page_runner(machine: Path, redirects: None) -> Iterator[PageRunner]:
+def page_runner(machine: Path, fetched: None, redirects: None) -> Iterator[PageRunner]:
     with asyncio.Runner() as runner:
         yield PageRunner(machine, runner)

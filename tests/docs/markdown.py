@@ -28,7 +28,7 @@ def blocks_of(page: Path) -> list[Block]:
             continue
         place = f"{page.name}:{number}"
         fence = _FENCE.match(line)
-        assert fence, f"{place}: {line!r} is not a fence of the form ```language title=\"file\""
+        assert fence, f'{place}: {line!r} is not a fence of the form ```language title="file"'
         indent, language, title = fence.groups()
         code = []
         for _, inner in lines:

@@ -44,8 +44,16 @@ async def _respond(request: web.Request) -> web.StreamResponse:
         return await _send(request, events, _chat(body))
     if path.endswith("/completions"):
         return web.json_response(
-            {"model": "docs", "choices": [{"text": answer(body["prompt"], [], after_tool=False, schema="").text,
-             "finish_reason": "stop"}], "usage": USAGE}
+            {
+                "model": "docs",
+                "choices": [
+                    {
+                        "text": answer(body["prompt"], [], after_tool=False, schema="").text,
+                        "finish_reason": "stop",
+                    }
+                ],
+                "usage": USAGE,
+            }
         )
     return web.json_response(_other_wires(path, body))
 
@@ -70,7 +78,10 @@ def _message(said: Answer) -> Json:
     if not said.tool:
         return {"role": "assistant", "content": said.text}
     function = {"name": said.tool, "arguments": json.dumps(said.arguments)}
-    return {"role": "assistant", "tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]}
+    return {
+        "role": "assistant",
+        "tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}],
+    }
 
 
 def _chat(body: Json) -> Json:

@@ -2,7 +2,7 @@
 
 NOT_RUN = {
     ("README.md", "python3 -m venv .venv && .venv/bin/pip install -q -e '.[local]'"): (
-        "installs lmclient and downloads the model; .ci/run executes it"
+        "installs packages; local-model.md runs the commands behind that"
     ),
     ("README.md", "python3 -m venv .venv && .venv/bin/pip install -q -e '.[dev]'"): (
         "is the test run itself; .ci/run executes it"

@@ -40,4 +40,3 @@ def redirect() -> None:
 
     aiohttp.ClientSession._request = to_server  # type: ignore[method-assign]  # the point of this function
     httpx2.AsyncHTTPTransport.handle_async_request = handle_at_server  # type: ignore[method-assign]  # likewise
-

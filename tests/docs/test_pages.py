@@ -29,8 +29,8 @@ def test_every_block_of_the_page_runs(page, page_runner: PageRunner):
 
 
 @pytest.mark.parametrize("name", sorted(LOCAL_PAGES))
-@pytest.mark.usefixtures("with_local_model")
 def test_every_block_about_the_embedded_model_runs(name, page_runner: PageRunner):
+    pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
     for block in filter(is_run, blocks_of(ROOT / "docs" / name)):
         page_runner.run(block)
 
