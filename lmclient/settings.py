@@ -12,7 +12,16 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -145,6 +154,49 @@ class RateLimitSettings(Table):
     storage_url: StorageUrl = MaskedUrl("memory://")
 
 
+class ServerToken(Table):
+    """Who may use the gateway with this bearer token: at least 16 printable ASCII characters.
+
+    Its calls get the tag `token` with its `name`, and its `tags`, which a request cannot change. Its
+    `budgets` count these calls only. `categories` are the categories and profiles it may name, all if
+    None.
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    token: SecretStr
+    tags: dict[str, str] = Field(default_factory=dict)
+    budgets: tuple[Budget, ...] = ()
+    categories: tuple[str, ...] | None = None
+
+    @field_validator("token")
+    @classmethod
+    def _is_hard_to_guess(cls, value: SecretStr) -> SecretStr:
+        token = value.get_secret_value()
+        if len(token) < 16 or not (token.isascii() and token.isprintable()) or " " in token:
+            raise ValueError("at least 16 printable ASCII characters without spaces")
+        return value
+
+
+class ServerSettings(Table):
+    """The gateway. Without `tokens` it serves the own machine only.
+
+    `allow_hosts` are names under which it may be addressed besides the loopback ones,
+    `allow_origins` the sites (`https://app.example.com`) whose pages may call it, `max_body` the
+    longest request in bytes.
+    """
+
+    tokens: tuple[ServerToken, ...] = ()
+    allow_hosts: tuple[str, ...] = ()
+    allow_origins: tuple[str, ...] = ()
+    max_body: PositiveCount = 10 * 2**20
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> ServerSettings:
+        if len({token.name for token in self.tokens}) < len(self.tokens):
+            raise ValueError("tokens whose names differ")
+        return self
+
+
 class Settings(BaseSettings):
     """The settings of a client. Frozen; `repr` shows no password.
 
@@ -177,6 +229,7 @@ class Settings(BaseSettings):
     cache: CacheSettings = Field(default_factory=CacheSettings)
     retry: RetrySettings = Field(default_factory=RetrySettings)
     rate_limit: RateLimitSettings = Field(default_factory=RateLimitSettings)
+    server: ServerSettings = Field(default_factory=ServerSettings)
     proxy: ProxyUrl | None = None
     tls_verify: bool = True
     ca_bundle: Directory | None = None

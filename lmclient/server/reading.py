@@ -10,8 +10,6 @@ import msgspec
 
 from lmclient.errors import BadRequestError, LMClientError
 
-MAX_BODY = 10 * 2**20
-"""The longest body in bytes that is read."""
 READ_TIMEOUT = 30.0
 """Seconds within which a whole body has to come."""
 

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import ipaddress
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from lmclient.errors import ConfigurationError
+from lmclient.server.app import create_app
+from lmclient.settings import Settings
 
 SHUTDOWN = 5
 """Seconds that running answers have to come to their end when the server stops."""
+
+
+def gateway(host: str, settings: Settings | None = None, *, allow_hosts: Iterable[str] = ()) -> ASGIApp:
+    """The application for a server that listens at `host`.
+
+    Raises `ConfigurationError` if that is not loopback and the settings have no tokens.
+    """
+    settings = Settings() if settings is None else settings
+    loopback = all(
+        ipaddress.ip_address(address[0].split("%")[0]).is_loopback for _, address in _found(host, 0)
+    )
+    if not loopback and not settings.server.tokens:
+        raise ConfigurationError(
+            f"The server would be open to everybody who reaches {host}: "
+            "set server.tokens, or listen at 127.0.0.1."
+        )
+    return create_app(settings, any_host=not loopback, allow_hosts=allow_hosts)
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
@@ -22,8 +44,8 @@ def listen(host: str, port: int) -> list[socket.socket]:
     """
     sockets: list[socket.socket] = []
     try:
-        for family, kind, _, _, address in addresses(host, port):
-            listener = socket.socket(family, kind)
+        for family, address in _found(host, port):
+            listener = socket.socket(family, socket.SOCK_STREAM)
             sockets.append(listener)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
@@ -39,13 +61,33 @@ def listen(host: str, port: int) -> list[socket.socket]:
     return sockets
 
 
-def addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, int, int, str, tuple[str, ...]]]:
-    """The addresses of a host. Raises `OSError`."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    return list(dict.fromkeys(found))  # type: ignore[arg-type]  # an address is a tuple of str and int
+def run(app: ASGIApp, sockets: list[socket.socket], started: Callable[[], None]) -> None:
+    """Serves until Ctrl-C or SIGTERM, which return; `started` is called once it does."""
+    with contextlib.suppress(KeyboardInterrupt):
+        _Server(app, started).run(sockets)
 
 
-class GatewayServer(uvicorn.Server):
+@contextlib.asynccontextmanager
+async def open_gateway(
+    settings: Settings | None = None, *, host: str = "127.0.0.1", port: int = 0
+) -> AsyncIterator[str]:
+    """A gateway on the running event loop, until the context ends: its URL, ending in `/v1`."""
+    app = gateway(host, settings)
+    sockets = listen(host, port)
+    started = asyncio.Event()
+    server = _Embedded(app, started.set)
+    serving = asyncio.create_task(server.serve(sockets))
+    waiting = asyncio.create_task(started.wait())
+    await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    try:
+        yield f"http://{host}:{sockets[0].getsockname()[1]}/v1"
+    finally:
+        waiting.cancel()
+        server.should_exit = True
+        await serving
+
+
+class _Server(uvicorn.Server):
     """uvicorn, which says when it has started."""
 
     def __init__(self, app: ASGIApp, started: Callable[[], None]) -> None:
@@ -62,15 +104,26 @@ class GatewayServer(uvicorn.Server):
                 timeout_graceful_shutdown=SHUTDOWN,
             )
         )
-        self._announce = started
+        self._started = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Starts to accept connections."""
         await super().startup(sockets)
-        self._announce()
+        self._started()
 
 
-def serve(app: ASGIApp, sockets: list[socket.socket], started: Callable[[], None]) -> None:
-    """Serves until Ctrl-C or SIGTERM, which return."""
-    with contextlib.suppress(KeyboardInterrupt):
-        GatewayServer(app, started).run(sockets)
+class _Embedded(_Server):
+    """A server beside other work, which leaves the signals of the process alone."""
+
+    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
+        """Captures none."""
+        return contextlib.nullcontext()
+
+
+def _found(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
+    """The addresses of a host, none of them twice. Raises `ConfigurationError`."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise ConfigurationError(f"There is no host {host!r} to listen at: {error}.") from error
+    return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
