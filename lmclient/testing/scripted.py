@@ -140,7 +140,8 @@ class ScriptedModel:
 
         The profile is written into `directory`, which also holds the data. `values` are settings;
         `categories` among them are added to the standard ones (the profile is called "scripted").
-        Retries do not wait, unless `retry` is given.
+        Retries do not wait unless `retry` is given, and no ledger is kept unless `spend` is: its thread
+        takes real time, of which ticks and delays know nothing.
         """
         profiles = Path(directory) / "profiles"
         profiles.mkdir(parents=True, exist_ok=True)
@@ -153,6 +154,7 @@ class ScriptedModel:
                 "data_dir": Path(directory) / "data",
                 "profiles_dir": profiles,
                 "retry": {"max_wait": 0},
+                "spend": {"enabled": False},
                 **values,
                 "categories": {**standard, **values.get("categories", {})},
             }

@@ -157,7 +157,7 @@ def test_no_text_raises_anything_but_the_defined_failure(answer):
     assert all(len(row) == len(table.header) for row in table.rows)
 
 
-_CELL = st.text(st.characters(codec="utf-8", exclude_characters="\r\0`"), min_size=1, max_size=12).filter(
+_CELL = st.text(st.characters(codec="utf-8", exclude_characters="\r\0`\\"), min_size=1, max_size=12).filter(
     lambda text: text.strip() == text and "</think>" not in text
 )
 

@@ -296,6 +296,15 @@ async def test_the_cache_may_tell_requests_apart(model, client):
     assert first == same != other
 
 
+async def test_a_ledger_is_kept_where_it_is_asked_for(model, tmp_path):
+    model.reply("yes", times=2)
+    async with AsyncClient(model.settings(tmp_path / "without")) as client:
+        await client.complete("m", "?")
+    async with AsyncClient(model.settings(tmp_path / "with", spend={})) as client:
+        await client.complete("m", "?")
+    assert {file.parent.parent.name for file in tmp_path.rglob("ledger.sqlite3")} == {"with"}
+
+
 def test_nothing_is_left_of_a_model_after_its_block():
     before = provider_names()
     with ScriptedModel() as model:
