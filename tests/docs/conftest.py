@@ -22,7 +22,14 @@ from .page_runner import PageRunner
 
 ROOT = Path(__file__).parents[2]
 ENDPOINT = "https://example.invalid"
-LOCAL = 'provider = "openai-chat"\nmodel = "docs"\nurl = "https://docs.invalid/v1"\n[cost]\ninput = "0"\noutput = "0"\n'
+LOCAL = """
+provider = "openai-chat"
+model = "docs"
+url = "https://docs.invalid/v1"
+[cost]
+input = "0"
+output = "0"
+"""
 """Stands for the embedded model on pages that are about something else."""
 
 
@@ -61,6 +68,7 @@ def machine(model_server: str, command_server: str, tmp_path: Path, monkeypatch:
         "PATH": f"{commands}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:asyncio",  # which take most of pytest's start
+        "PYTEST_DEBUG_TEMPROOT": str(home),  # not the directory that pytest runs beside this one clean up
         redirecting.SERVER: model_server,
         SOCKET: command_server,
         **_keys(),

@@ -13,7 +13,15 @@ import lmclient
 from lmclient import ModelProfile, Settings, errors
 from lmclient.profiles.model import Cost, CostTier, Limits, Timeouts
 from lmclient.profiles.properties import KEYS
-from lmclient.settings import Budget, CacheSettings, RateLimitSettings, RetrySettings, SpendSettings
+from lmclient.settings import (
+    Budget,
+    CacheSettings,
+    RateLimitSettings,
+    RetrySettings,
+    ServerSettings,
+    ServerToken,
+    SpendSettings,
+)
 
 from .conftest import ROOT
 from .markdown import blocks_of
@@ -25,6 +33,7 @@ TABLES = {
     "cache": CacheSettings,
     "retry": RetrySettings,
     "rate_limit": RateLimitSettings,
+    "server": ServerSettings,
 }
 ROW = re.compile(r"^\| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 
@@ -70,12 +79,12 @@ def test_every_setting_is_told():
     for table, model in TABLES.items():
         expected |= {key for key, _ in fields(model, f"{table}.")}
     assert expected - set(told) == set()
-    assert {key for key, _ in fields(Budget)} - set(told) == set()
+    assert {key for table in (Budget, ServerToken) for key, _ in fields(table)} - set(told) == set()
 
 
 def test_the_defaults_of_numbers_are_those_of_the_code():
     told = rows("settings.md") | rows("profiles.md")
-    numbers = {key: value for key, value in fields(Timeouts)}
+    numbers = dict(fields(Timeouts))
     for table, model in TABLES.items():
         numbers |= dict(fields(model, f"{table}."))
     numbers = {key: value for key, value in numbers.items() if isinstance(value, float | int)}
