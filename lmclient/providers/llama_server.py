@@ -7,21 +7,25 @@ URL ends in /v1.
 
 from __future__ import annotations
 
+from typing import TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
 from lmclient.core.http import HttpRequest
 from lmclient.core.request import CompletionRequest
-from lmclient.errors import NotFoundError, ProfileError
+from lmclient.errors import NotFoundError, ProfileError, ProtocolError
 from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.base import decode_json
 from lmclient.protocols.endpoints import request_headers
 from lmclient.protocols.openai_chat import encode_body
 from lmclient.protocols.openai_text import ServedFormat
 from lmclient.providers.dialects import dialect_for
+from lmclient.providers.exchange import placed
 from lmclient.providers.http import HttpProvider
 from lmclient.tokens.llama_server import LlamaServerTokenizer, server_root
+
+T = TypeVar("T")
 
 
 class _Props(msgspec.Struct):
@@ -75,7 +79,7 @@ class LlamaServer:
             content = await self.send("GET", self._at("/props"))
         except NotFoundError as error:
             raise _no_template(name, "it has no /props, so it is not llama.cpp") from error
-        props = decode_json(msgspec.json.Decoder(_Props), content, "properties")
+        props = self._decoded(content, _Props, "properties")
         if not props.chat_template:
             raise _no_template(name, "it reports no chat template")
         template = from_template(props.chat_template, props.bos_token, props.eos_token, name=f"auto ({name})")
@@ -90,8 +94,14 @@ class LlamaServer:
         """The tokens of a chat request: the template's prompt of its messages and tools."""
         body = encode_body(request, dialect_for(self._profile.provider, self.url))
         content = await self.send("POST", self._at("/apply-template"), msgspec.json.encode(body))
-        applied = decode_json(msgspec.json.Decoder(_Applied), content, "a prompt")
-        return await self.count_prompt(applied.prompt)
+        return await self.count_prompt(self._decoded(content, _Applied, "a prompt").prompt)
+
+    def _decoded(self, content: bytes, type: type[T], what: str) -> T:
+        try:
+            return decode_json(msgspec.json.Decoder(type), content, what)
+        except ProtocolError as error:
+            placed(error, self._profile)
+            raise
 
     def _at(self, path: str) -> str:
         parts = urlsplit(server_root(self.url))

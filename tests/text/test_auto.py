@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lmclient import AsyncClient, ProfileError
+from lmclient import AsyncClient, ProfileError, ProtocolError
 from lmclient.core.conversation import Conversation
 from lmclient.core.request import CompletionRequest
 
@@ -45,6 +45,12 @@ async def test_a_server_without_a_template_is_a_mistake_of_the_profile(
 ) -> None:
     llama.props = props
     with pytest.raises(ProfileError, match=r"'writer'.*auto.*chatml"):
+        await client.complete(llama.profile(name="writer", prompt_format="auto"), "Hi")
+
+
+async def test_another_kind_of_server_is_no_llama_cpp(client: AsyncClient, llama: Any) -> None:
+    llama.props = ["not", "properties"]
+    with pytest.raises(ProtocolError, match="'writer'"):
         await client.complete(llama.profile(name="writer", prompt_format="auto"), "Hi")
 
 

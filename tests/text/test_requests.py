@@ -18,6 +18,7 @@ from lmclient import (
     Tool,
     UnsupportedOptionError,
 )
+from lmclient.core.conversation import Part
 from lmclient.core.request import CompletionRequest
 from lmclient.protocols.dialect import Dialect
 from lmclient.protocols.openai_text import OpenAIText, ServedFormat
@@ -43,7 +44,7 @@ async def test_sampling_options_and_stops_of_call_and_format_are_sent(
     client: AsyncClient, llama: Any
 ) -> None:
     profile = llama.profile(max_tokens=50, temperature=0, top_p=0.5, extra_body={"top_k": 3})
-    options = {"stop": ["END", "<|im_end|>"], "seed": 4, "max_tokens": 9, "extra_body": {"min_p": 0.1}}
+    options: Any = {"stop": ["END", "<|im_end|>"], "seed": 4, "max_tokens": 9, "extra_body": {"min_p": 0.1}}
     await client.complete(profile, "Name a colour.", **options)
     [body] = llama.bodies
     assert body.pop("prompt") == ASKED
@@ -155,7 +156,7 @@ async def test_what_text_completion_lacks_is_refused_before_sending(
 
 
 async def test_images_are_refused_before_sending(client: AsyncClient, llama: Any) -> None:
-    content = [TextPart("What is this?"), ImagePart(url="https://example.com/a.png")]
+    content: list[Part] = [TextPart("What is this?"), ImagePart(url="https://example.com/a.png")]
     with pytest.raises(UnsupportedOptionError, match="ImagePart"):
         await client.complete(llama.profile(), Conversation.create(content))
     assert not llama.seen
