@@ -61,7 +61,7 @@ class BackgroundLoop:
             future.cancel()
             raise
 
-    def close(self, release: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def close(self, release: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
         """Awaits `release` on the loop, cancels what still runs there, and ends its thread."""
         self._closed = True
         running, thread = self._running, self._thread
@@ -71,7 +71,8 @@ class BackgroundLoop:
         if thread is threading.current_thread():  # collected as garbage there: ends with the process
             return
         loop, stop = running
-        asyncio.run_coroutine_threadsafe(release(), loop).result()
+        if release is not None:
+            asyncio.run_coroutine_threadsafe(release(), loop).result()
         loop.call_soon_threadsafe(stop.set)
         thread.join()
 

@@ -40,7 +40,9 @@ class Client:
     ) -> None:
         self._client = AsyncClient(settings, interceptors=interceptors, transport=transport)
         self._background = BackgroundLoop()
-        self._finalizer = weakref.finalize(self, self._background.close, self._client.aclose)
+        # For a client that nobody closes. What is booked is committed by then, and an interpreter that
+        # shuts down starts no threads any more, which releasing all of it would need.
+        weakref.finalize(self, self._background.close)
 
     @property
     def settings(self) -> Settings:
@@ -90,7 +92,7 @@ class Client:
 
     def close(self) -> None:
         """Cancels what still runs and releases the connections. Closing again is fine."""
-        self._finalizer()
+        self._background.close(self._client.aclose)
 
     def __enter__(self) -> Self:
         return self
