@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from lmclient.client import AsyncClient
+from lmclient.client import AsyncClient, CallOptions
 from lmclient.core.completion import Completion
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.errors import ConfigurationError, NotFoundError
@@ -64,29 +64,34 @@ class Calling:
                 f"There is no model {name!r:.80}; there are {known}.", status=404, code="model_not_found"
             ) from None
 
+    def target(self, call: Call, profile: ModelProfile) -> Target:
+        """What to call: the name, or for a raw prompt the profile of that name without a prompt format."""
+        if call.raw_prompt and _completes_text(profile):
+            return profile.model_copy(update={"prompt_format": "no", "special_tokens": "allow"})
+        return call.model
+
     async def complete(self, call: Call, caller: Caller) -> Completion:
         """The whole answer. Raises what `profile` and `AsyncClient.complete` raise."""
-        target, _ = self._prepared(call, caller)
-        return await self._client.complete(target, call.conversation, **call.options)
+        target = self.target(call, self.profile(call.model, caller))
+        return await self._client.complete(target, call.conversation, **_options(call, caller))
 
     async def open(self, call: Call, caller: Caller) -> tuple[AsyncCompletionStream, float]:
         """The stream of an answer that has begun, and the time of the loop until which it may take.
 
         Raises what `profile` and `AsyncClient.stream` raise.
         """
-        target, profile = self._prepared(call, caller)
+        profile = self.profile(call.model, caller)
         until = asyncio.get_running_loop().time() + profile.timeouts.total
-        stream = self._client.stream(target, call.conversation, **call.options)
+        target = self.target(call, profile)
+        stream = self._client.stream(target, call.conversation, **_options(call, caller))
         return await stream.__aenter__(), until
 
-    def _prepared(self, call: Call, caller: Caller) -> tuple[Target, ModelProfile]:
-        profile = self.profile(call.model, caller)
-        tags = call.options.get("tags") or {}
-        call.options["tags"] = {**tags, **caller.tags}
-        if call.raw_prompt and _completes_text(profile):
-            raw = {"prompt_format": "no", "special_tokens": "allow"}
-            return profile.model_copy(update=raw), profile
-        return call.model, profile
+
+def _options(call: Call, caller: Caller) -> CallOptions:
+    """The options of the call, with the tags that the caller cannot choose."""
+    options = call.options
+    options["tags"] = {**(options.get("tags") or {}), **caller.tags}
+    return options
 
 
 def _completes_text(profile: ModelProfile) -> bool:

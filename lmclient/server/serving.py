@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
 
 import uvicorn
@@ -115,9 +115,10 @@ class _Server(uvicorn.Server):
 class _Embedded(_Server):
     """A server beside other work, which leaves the signals of the process alone."""
 
-    def capture_signals(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
         """Captures none."""
-        return contextlib.nullcontext()
+        yield
 
 
 def _found(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
