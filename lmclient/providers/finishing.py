@@ -8,7 +8,8 @@ from lmclient.core.request import CompletionRequest
 from lmclient.core.usage import Usage
 from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.answer import Answer
-from lmclient.spend.prices import cost_of, is_inconsistent, price
+from lmclient.spend.costs import cost_of
+from lmclient.spend.prices import is_inconsistent, price
 
 PER_TURN = 4
 """Tokens that an estimate adds for each turn: roles and separators."""
@@ -33,8 +34,8 @@ def completion_of(
         when=request.attempts[-1].started if request.attempts else None,
     )
     _note(answer, usage, profile)
-    reason, limit = answer.outcome(), max_tokens_of(request)
-    if reason is FinishReason.LENGTH and limit:
+    reason = answer.outcome()
+    if reason is FinishReason.LENGTH and (limit := max_tokens_of(request)):
         answer.metadata["max_tokens"] = limit
     return Completion(
         text=answer.text,

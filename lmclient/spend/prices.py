@@ -2,50 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
-from lmclient.core.completion import CostSource
 from lmclient.core.usage import Usage
 
 if TYPE_CHECKING:
-    from lmclient.profiles.model import Cost, ModelProfile
+    from lmclient.profiles.model import Cost
 
 MILLION = Decimal(1_000_000)
-
-
-class Priced(NamedTuple):
-    """What a call costs, None if nobody knows, in which currency, and who says so."""
-
-    cost: Decimal | None
-    source: CostSource | None
-    currency: str
-
-
-def cost_of(
-    usage: Usage,
-    profile: ModelProfile,
-    *,
-    stated: Decimal | None = None,
-    model: str = "",
-    when: datetime.datetime | None = None,
-) -> Priced:
-    """What the usage costs: as the provider has stated (in US dollars), by the profile, or by the list.
-
-    `model` is the one that answered, `when` the time of the request; both matter for the list only.
-    """
-    if stated is not None:
-        return Priced(stated, "provider", "USD")
-    own = price(usage, profile.cost)
-    if own is not None or profile.cost.input is not None or profile.cost.output is not None:
-        return Priced(own, None if own is None else "profile", profile.cost.currency)
-    from lmclient.spend import price_list
-
-    listed = price_list.list_price(usage, profile, model, when)
-    if listed is None:
-        return Priced(None, None, profile.cost.currency)
-    return Priced(listed, "price-list", price_list.CURRENCY)
 
 
 def price(usage: Usage, cost: Cost, factor: Decimal | int = 1) -> Decimal | None:
@@ -104,13 +69,12 @@ def clamped(usage: Usage) -> Counts:
 
 def is_inconsistent(usage: Usage) -> bool:
     """Whether counts of the usage contradict each other, so that `clamped` changes them."""
-    return clamped(usage) != (
-        usage.input_tokens,
-        usage.cached_input_tokens,
-        usage.cache_write_tokens,
-        usage.cache_write_1h_tokens,
-        usage.output_tokens,
-        usage.reasoning_tokens,
+    return (
+        usage.cached_input_tokens + usage.cache_write_tokens > usage.input_tokens
+        or usage.cache_write_1h_tokens > usage.cache_write_tokens
+        or usage.reasoning_tokens > usage.output_tokens
+        or min(usage.input_tokens, usage.cached_input_tokens, usage.cache_write_tokens) < 0
+        or min(usage.cache_write_1h_tokens, usage.output_tokens, usage.reasoning_tokens) < 0
     )
 
 

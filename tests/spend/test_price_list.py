@@ -86,7 +86,7 @@ def test_output_without_a_listed_price_is_not_free() -> None:
 
 def test_list_is_loaded_only_when_a_price_is_needed() -> None:
     code = (
-        "import sys; from lmclient import ModelProfile, Usage; from lmclient.spend.prices import cost_of\n"
+        "import sys; from lmclient import ModelProfile, Usage; from lmclient.spend.costs import cost_of\n"
         "cost_of(Usage(), ModelProfile(provider='openai-chat', model='x', cost={'input': 1, 'output': 1}))\n"
         "cost_of(Usage(), ModelProfile(provider='openai-chat', model='x', url='http://localhost:1'))\n"
         "sys.exit('genai_prices' in sys.modules)"

@@ -9,7 +9,8 @@ import pytest
 
 from lmclient import ModelProfile, Usage
 from lmclient.profiles.model import Cost
-from lmclient.spend.prices import cost_of, is_inconsistent, price
+from lmclient.spend.costs import cost_of
+from lmclient.spend.prices import is_inconsistent, price
 
 SHEET = Cost(
     input=Decimal("2.00"),
