@@ -32,6 +32,10 @@ LEASE = 30.0
 RENEW = 10.0
 """Seconds between two renewals."""
 PREFIX = "lmclient:limits"
+CONNECT = 1.0
+"""Seconds to wait for a connection."""
+ANSWER = 2.0
+"""Seconds to wait for an answer of the server; a call waits no longer for one that hangs."""
 
 
 class RedisStore:
@@ -173,7 +177,9 @@ class _Client:
     """The connections of one event loop, the scripts on them, and the leases to be renewed."""
 
     def __init__(self, url: str) -> None:
-        self.connection = redis.asyncio.Redis.from_url(url)
+        self.connection = redis.asyncio.Redis.from_url(
+            url, socket_connect_timeout=CONNECT, socket_timeout=ANSWER
+        )
         self.scripts = {
             "take": self.connection.register_script(TAKE),
             "settle": self.connection.register_script(SETTLE),

@@ -2,53 +2,85 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from lmclient.core.usage import Usage
 from lmclient.protocols.base import as_dict, as_int
 
 _KNOWN = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
+_PARTS = {
+    "cached_tokens": "cached_input_tokens",
+    "num_cached_tokens": "cached_input_tokens",
+    "prompt_cache_hit_tokens": "cached_input_tokens",
+    "cache_read_input_tokens": "cached_input_tokens",
+    "cache_write_tokens": "cache_write_tokens",
+    "cache_creation_tokens": "cache_write_tokens",
+    "cache_creation_input_tokens": "cache_write_tokens",
+    "ephemeral_1h_input_tokens": "cache_write_1h_tokens",
+    "reasoning_tokens": "reasoning_tokens",
+}
+"""What servers call the parts of input and output, in the usage itself or in its details."""
+_INPUT_DETAILS = ("prompt_tokens_details", "cache_creation_token_details", "cache_creation")
+"""Tables of such parts; the last two say for how long Anthropic's cache keeps what was written."""
 
 
 def read_usage(usage: dict[str, Any], timings: dict[str, Any]) -> Usage | None:
     """The usage, or from llama.cpp's `timings` where there is none; None if neither says anything."""
-    if usage.get("prompt_tokens") is not None or usage.get("completion_tokens") is not None:
-        prompt = as_dict(usage.get("prompt_tokens_details"))
-        output = as_dict(usage.get("completion_tokens_details"))
-        return Usage(
-            input_tokens=as_int(usage.get("prompt_tokens")),
-            cached_input_tokens=_first(
-                prompt.get("cached_tokens"),
-                usage.get("cached_tokens"),
-                usage.get("num_cached_tokens"),
-                usage.get("prompt_cache_hit_tokens"),
-            ),
-            cache_write_tokens=_first(prompt.get("cache_write_tokens"), prompt.get("cache_creation_tokens")),
-            output_tokens=as_int(usage.get("completion_tokens")),
-            reasoning_tokens=_first(output.get("reasoning_tokens"), usage.get("reasoning_tokens")),
-            details={key: value for key, value in usage.items() if key not in _KNOWN and value is not None},
-        )
-    if timings.get("predicted_n") is not None:
-        cached = as_int(timings.get("cache_n"))
-        return Usage(
-            input_tokens=as_int(timings.get("prompt_n")) + cached,
-            cached_input_tokens=cached,
-            output_tokens=as_int(timings.get("predicted_n")),
-        )
-    return None
+    if usage.get("prompt_tokens") is None and usage.get("completion_tokens") is None:
+        return _read_timings(timings)
+    parts: dict[str, int] = {}
+    for name in _INPUT_DETAILS:
+        if (table := usage.get(name)) is not None:
+            _add_parts(table, parts)
+    if (table := usage.get("completion_tokens_details")) is not None:
+        parts["reasoning_tokens"] = as_int(as_dict(table).get("reasoning_tokens"))
+    _add_parts(usage, parts)
+    return Usage(
+        input_tokens=as_int(usage.get("prompt_tokens")),
+        output_tokens=_output(usage, parts.get("reasoning_tokens", 0)),
+        details={key: value for key, value in usage.items() if key not in _KNOWN and value is not None},
+        **parts,
+    )
+
+
+def _add_parts(table: object, parts: dict[str, int]) -> None:
+    """Adds the counts in a table, and in tables within it, that are not known yet."""
+    if not isinstance(table, dict):
+        return
+    for key, value in table.items():
+        part = _PARTS.get(key)
+        if part is not None and value and not parts.get(part):
+            parts[part] = as_int(value)
+        elif key in _INPUT_DETAILS and isinstance(value, dict) and "ephemeral_1h_input_tokens" in value:
+            _add_parts(value, parts)
+
+
+def _read_timings(timings: dict[str, Any]) -> Usage | None:
+    if timings.get("predicted_n") is None:
+        return None
+    cached = as_int(timings.get("cache_n"))
+    return Usage(
+        input_tokens=as_int(timings.get("prompt_n")) + cached,
+        cached_input_tokens=cached,
+        output_tokens=as_int(timings.get("predicted_n")),
+    )
 
 
 def read_cost(usage: dict[str, Any]) -> Decimal | None:
-    """The cost in US dollars that OpenRouter and others report beside the counts."""
+    """The cost in US dollars that OpenRouter and others report beside the counts, as number or text."""
     cost = usage.get("cost")
-    if isinstance(cost, bool) or not isinstance(cost, int | float) or cost < 0:
+    if isinstance(cost, bool) or not isinstance(cost, int | float | str):
         return None
-    return Decimal(str(cost))
+    try:
+        stated = Decimal(str(cost))
+    except InvalidOperation:
+        return None
+    return stated if stated.is_finite() and stated >= 0 else None
 
 
-def _first(*values: object) -> int:
-    for value in values:
-        if value and (count := as_int(value)):
-            return count
-    return 0
+def _output(usage: dict[str, Any], reasoning: int) -> int:
+    """All output. xAI and others count the reasoning beside it; then only the total has both."""
+    output = as_int(usage.get("completion_tokens"))
+    beside = as_int(usage.get("prompt_tokens")) + output + reasoning
+    return output + reasoning if as_int(usage.get("total_tokens")) == beside else output

@@ -25,7 +25,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return seconds
     try:
         date = email.utils.parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter from a time zone of many digits
         return None
     if date.tzinfo is None:
         date = date.replace(tzinfo=datetime.UTC)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import re
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lmclient.core.usage import Usage
+from lmclient.spend.ledger import EXACT
 from lmclient.spend.prices import clamped
 
 if TYPE_CHECKING:
@@ -94,19 +95,20 @@ def _price(usage: Usage, model: str, provider: str, when: datetime.datetime | No
     import genai_prices
 
     counts = clamped(usage)
-    priced = genai_prices.calc_price(
-        genai_prices.Usage(
-            input_tokens=counts.input_tokens,
-            cache_read_tokens=counts.cached_input_tokens,
-            cache_write_tokens=counts.cache_write_tokens,
-            cache_write_1h_tokens=counts.cache_write_1h_tokens,
-            output_tokens=counts.output_tokens,
-            output_reasoning_tokens=counts.reasoning_tokens,
-        ),
-        model,
-        provider_id=provider,
-        genai_request_timestamp=when,
-    )
+    with localcontext(EXACT):
+        priced = genai_prices.calc_price(
+            genai_prices.Usage(
+                input_tokens=counts.input_tokens,
+                cache_read_tokens=counts.cached_input_tokens,
+                cache_write_tokens=counts.cache_write_tokens,
+                cache_write_1h_tokens=counts.cache_write_1h_tokens,
+                output_tokens=counts.output_tokens,
+                output_reasoning_tokens=counts.reasoning_tokens,
+            ),
+            model,
+            provider_id=provider,
+            genai_request_timestamp=when,
+        )
     prices = priced.model_price
     if (counts.input_tokens and prices.input_mtok is None) or (
         counts.output_tokens and prices.output_mtok is None

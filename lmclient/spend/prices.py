@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 from lmclient.core.usage import Usage
+from lmclient.spend.ledger import EXACT
 
 if TYPE_CHECKING:
     from lmclient.profiles.model import Cost
@@ -37,8 +38,8 @@ def price(usage: Usage, cost: Cost, factor: Decimal | int = 1) -> Decimal | None
             per_million = _per_million(cost, kind, counts.input_tokens)
             if per_million is None:
                 return None
-            total += tokens * per_million
-    return total * factor / MILLION
+            total = EXACT.add(total, EXACT.multiply(tokens, per_million))
+    return EXACT.divide(EXACT.multiply(total, factor), MILLION)
 
 
 class Counts(NamedTuple):

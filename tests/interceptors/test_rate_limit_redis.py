@@ -218,3 +218,17 @@ async def test_a_redis_that_is_not_there_fails_the_call_and_hides_its_password()
         await interceptor(request(profile(limits={"concurrency": 1})), answering()[0])
     assert "secret-pw" not in str(caught.value)
     await interceptor.aclose()
+
+
+async def test_a_redis_that_hangs_does_not_hold_a_call_longer_than_a_moment() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    interceptor = RateLimitInterceptor(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0")
+    call = interceptor(request(profile(limits={"concurrency": 1})), answering()[0])
+    with pytest.raises(LMClientError, match="Timeout"):
+        await asyncio.wait_for(call, 4)
+    await interceptor.aclose()
+    server.close()

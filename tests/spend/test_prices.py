@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from decimal import Decimal
 from typing import Any
 
@@ -111,3 +112,10 @@ def test_profile_comes_before_the_list() -> None:
 def test_profile_with_half_its_prices_is_not_completed_from_the_list() -> None:
     profile = ModelProfile(provider="openai-chat", model="gpt-4o", cost={"input": 1, "currency": "EUR"})
     assert cost_of(usage(10, 10), profile) == (None, None, "EUR")
+
+
+def test_decimal_context_of_the_application_rounds_nothing() -> None:
+    used = Usage(input_tokens=98765, cached_input_tokens=1234, output_tokens=43211)
+    with decimal.localcontext(prec=3):
+        cost = price(used, SHEET)
+    assert cost == Decimal("0.5409968")
