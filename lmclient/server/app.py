@@ -24,6 +24,7 @@ from lmclient.server.guard import LOOPBACK_HOSTS, Guard
 from lmclient.server.models import Models
 from lmclient.server.responses import parse_response
 from lmclient.settings import ServerSettings, Settings
+from lmclient.ui.openai_errors import OpenAIError
 
 EXPOSED = ("x-lmclient-cost", "x-lmclient-profile", "x-lmclient-cached", "retry-after")
 """The headers that pages of other sites may read."""
@@ -51,7 +52,7 @@ def create_app(
     app = Starlette(
         routes=[*_api(calling, settings.server), *pages.routes],
         middleware=_middleware(settings.server, None if any_host and not given else LOOPBACK_HOSTS | given),
-        exception_handlers={HTTPException: _no_such_path},
+        exception_handlers={HTTPException: _no_such_path, Exception: _unexpected},
         lifespan=lifespan,
     )
     app.state.client = client
@@ -99,3 +100,8 @@ async def _no_such_path(request: Request, error: Exception) -> Response:
     message = f"{error.detail}: {request.method} {request.url.path}"
     body = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
     return JSONResponse({"error": body}, error.status_code, error.headers)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    """The answer to a mistake of a page's handler, which the log tells of."""
+    return JSONResponse(OpenAIError(error).body, 500)

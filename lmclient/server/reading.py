@@ -43,6 +43,8 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         problem, _, where = str(error).partition(" - at `$")
         field = where.rstrip("`").removeprefix(".")
         raise BadRequestError(f"{field or 'The body'}: {problem}.") from None
+    except RecursionError:
+        raise BadRequestError("The body of the request is nested too deeply.") from None
     except (msgspec.DecodeError, UnicodeError) as error:
         raise BadRequestError(f"The body of the request is not JSON: {error}.") from None
 

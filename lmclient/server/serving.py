@@ -98,6 +98,9 @@ class _Server(uvicorn.Server):
                 ws="none",
                 lifespan="on",
                 log_config=None,
+                # It would log a traceback for every answer that the end of the server cuts off; what
+                # goes wrong in the application is in our own log.
+                log_level="critical",
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
