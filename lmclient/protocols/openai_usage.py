@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from lmclient.core.usage import Usage
@@ -29,7 +29,7 @@ def read_usage(usage: dict[str, Any], timings: dict[str, Any]) -> Usage | None:
     """The usage, or from llama.cpp's `timings` where there is none; None if neither says anything."""
     if usage.get("prompt_tokens") is None and usage.get("completion_tokens") is None:
         return _read_timings(timings)
-    parts: dict[str, int] = {}
+    parts: dict[str, Any] = {}
     for name in _INPUT_DETAILS:
         if (table := usage.get(name)) is not None:
             _add_parts(table, parts)
@@ -44,7 +44,7 @@ def read_usage(usage: dict[str, Any], timings: dict[str, Any]) -> Usage | None:
     )
 
 
-def _add_parts(table: object, parts: dict[str, int]) -> None:
+def _add_parts(table: object, parts: dict[str, Any]) -> None:
     """Adds the counts in a table, and in tables within it, that are not known yet."""
     if not isinstance(table, dict):
         return
@@ -68,15 +68,12 @@ def _read_timings(timings: dict[str, Any]) -> Usage | None:
 
 
 def read_cost(usage: dict[str, Any]) -> Decimal | None:
-    """The cost in US dollars that OpenRouter and others report beside the counts, as number or text."""
+    """The cost in US dollars that OpenRouter and others report beside the counts."""
     cost = usage.get("cost")
-    if isinstance(cost, bool) or not isinstance(cost, int | float | str):
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or cost < 0:
         return None
-    try:
-        stated = Decimal(str(cost))
-    except InvalidOperation:
-        return None
-    return stated if stated.is_finite() and stated >= 0 else None
+    stated = Decimal(str(cost))
+    return stated if stated.is_finite() else None
 
 
 def _output(usage: dict[str, Any], reasoning: int) -> int:
