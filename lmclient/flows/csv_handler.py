@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lmclient.core.completion import Completion
 from lmclient.core.schema import Misfit, type_name
@@ -28,8 +29,8 @@ class CsvHandler(Handler):
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
 
-    def fresh(self) -> CsvHandler:
-        return self  # it keeps nothing
+    def fresh(self) -> Self:
+        return copy.copy(self)
 
     def handle(self, completion: Completion, context: AgentContext) -> bool:
         table = read_table(completion.text)
@@ -59,8 +60,8 @@ class CsvRowsHandler(Handler):
             raise TypeError(f"{type_name(row)} has no fields for the columns of a table.")
         self._fields = list(fields)
 
-    def fresh(self) -> CsvRowsHandler:
-        return self  # it keeps nothing
+    def fresh(self) -> Self:
+        return copy.copy(self)
 
     def handle(self, completion: Completion, context: AgentContext) -> bool:
         table = read_table(completion.text, self._fields)

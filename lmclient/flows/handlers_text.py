@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lmclient.core.completion import Chunk, Completion
 from lmclient.flows.handler import Handler
@@ -31,8 +32,10 @@ class TextHandler(Handler):
         self._text = ""
         self._reasoning = ""
 
-    def fresh(self) -> TextHandler:
-        return TextHandler(self._key, self._transform, self._on_chunk)
+    def fresh(self) -> Self:
+        twin = copy.copy(self)
+        twin._text = twin._reasoning = ""
+        return twin
 
     def handle(self, completion: Completion, context: AgentContext) -> bool:
         text = completion.text
@@ -60,8 +63,8 @@ class AccumulateTextHandler(Handler):
         self._key = key
         self._transform = transform
 
-    def fresh(self) -> AccumulateTextHandler:
-        return self  # it keeps nothing
+    def fresh(self) -> Self:
+        return copy.copy(self)
 
     def handle(self, completion: Completion, context: AgentContext) -> bool:
         text = completion.text

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lmclient.core.completion import Chunk, Completion
 from lmclient.core.tools import Tool
@@ -39,9 +40,8 @@ class ToolCallingHandler(Handler):
     def tool_functions(self) -> Mapping[str, Callable[..., object]]:
         return self._functions
 
-    def fresh(self) -> ToolCallingHandler:
-        twin = ToolCallingHandler.__new__(ToolCallingHandler)
-        twin.tools, twin._functions = self.tools, self._functions
+    def fresh(self) -> Self:
+        twin = copy.copy(self)
         twin._delegate = self._delegate.fresh()
         return twin
 

@@ -6,7 +6,7 @@ import copy
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lmclient.core.completion import Chunk, Completion, FinishReason
 from lmclient.core.schema import Misfit
@@ -52,7 +52,7 @@ class JsonHandler(Handler):
         self._looked_at = 0
         self._offered: Any = None
 
-    def fresh(self) -> JsonHandler:
+    def fresh(self) -> Self:
         twin = copy.copy(self)
         twin._text, twin._looked_at, twin._offered = "", 0, None
         return twin

@@ -11,6 +11,12 @@ _CLOSING = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`", "„": "�
 _OUTSIDE = re.compile(r"""["'“‘`„«]|//|/\*|\#|\s+|[^"'“‘`„«/\#\s]+|/""")
 _AFTER_VALUE = re.compile(r"[^\S\n]*+(?:\n\s*+[\"'}\]]|\s*+(?:[,:}\];=+#：，]|\\[}\]]|//|/\*|\Z))")
 _JOINED = re.compile(r"\s*\+\s*(?=[\"'])")
+_NEXT_NAME = re.compile(r"(?<![{\[(\s,]),?[^\S\n]*+\n\s*+\"[^\"\n]{1,80}\Z")
+"""What stands between a text that nobody closed and the closing quote of the next name."""
+_UNCLOSED_ITEM = re.compile(
+    r"[^\"\n,]{1,80}(?=,\s*\"[^\",\n]*\"\s*[,\]])"  # the next item
+    r"|[^\"\n\]]{1,80}(?=\]\s*,\s*\"[^\"\n]{1,80}\"\s*:)"  # the end of the array, and the next name
+)
 _CUT_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
 _CUT_WORDS = {
     **{"true"[:n]: "true" for n in (1, 2, 3)},
@@ -21,18 +27,20 @@ _CUT_WORDS = {
 _END = r"(?=\s*(?:[,}\]\0]|\Z))"
 _EDITS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"，"), ","),
+    (re.compile(r"\0\s*;"), "\0,"),
     (re.compile(r",(?:\s*,)+"), ","),
     (re.compile(r"\0\s*:(?:\s*:)+"), "\0:"),
     (re.compile(r"\0\s*(?:=>|=(?!=)|：)\s*"), "\0: "),
     (re.compile(r"(?<=[:\[,])(\s*)(?:undefined|[-+]?NaN|[-+]?Infinity|nil|N/A)" + _END), r"\1null"),
-    (re.compile(r"(?<=[:\[,])(\s*)True" + _END), r"\1true"),
-    (re.compile(r"(?<=[:\[,])(\s*)False" + _END), r"\1false"),
-    (re.compile(r"(?<=[:\[,])(\s*)None" + _END), r"\1null"),
+    (re.compile(r"(?<=[:\[,])(\s*)(?:True|TRUE)" + _END), r"\1true"),
+    (re.compile(r"(?<=[:\[,])(\s*)(?:False|FALSE)" + _END), r"\1false"),
+    (re.compile(r"(?<=[:\[,])(\s*)(?:None|NULL)" + _END), r"\1null"),
     (re.compile(r":\s*(?:\.\.\.|…)" + _END), ": null"),
     (re.compile(r",\s*(?:\.\.\.|…)\s*(?=,)"), ""),
     (re.compile(r":(\s*)(?=[,}]|\Z)"), r": null\1"),
     (re.compile(r",(\s*[}\]])"), r"\1"),
     (re.compile(r"([{\[]\s*),"), r"\1"),
+    (re.compile(r"([{,]\s*+)([^\W\d][\w$-]*+(?: [\w$-]++){0,3})\s*:(?!//)"), r'\1"\2":'),
 )
 _THOUSANDS = re.compile(r":\s*([-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?)(?=\s*(?:,\s*[\0\w]|\}))")
 _HEX = re.compile(r"(?<=[:\[,])(\s*)0[xX]([0-9a-fA-F]+)" + _END)
@@ -41,6 +49,7 @@ _BARE = re.compile(
     r"|([\[,]\s*+)([$€£¥+-]?\d[^\0{}\[\](),:\n]*+)(?=[,\]])"  # in an array
 )
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z")
+_ESCAPED_SPACE = re.compile(r"(?:\\[nrt]\s*)++(?=[\0{}\[\]])")
 _ODD_SPACE = re.compile("[^\\S\n\t\r ]|[\u200b\ufeff\\\\]")
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:\\(?![\\/])")
 
@@ -54,7 +63,7 @@ def tidied(text: str) -> str:
     if "&quot;" in text:
         text = html.unescape(text)
     skeleton, strings = _split(text.replace(_STRING, ""))
-    skeleton = _cut_word(_ODD_SPACE.sub(" ", skeleton))
+    skeleton = _cut_word(_ODD_SPACE.sub(" ", _ESCAPED_SPACE.sub(" ", skeleton)))
     for pattern, replacement in _EDITS:
         skeleton = pattern.sub(replacement, skeleton)
     skeleton = _THOUSANDS.sub(lambda match: ": " + match[1].replace(",", ""), skeleton)
@@ -89,7 +98,7 @@ def _split(text: str) -> tuple[str, list[str]]:
         assert token is not None
         piece, position = token.group(), token.end()
         if piece in _CLOSING and (piece == '"' or last in "{[,:=(：，" or (last in "}]\0" and piece != "'")):
-            string, position = _string(text, token.start())
+            string, position = _string(text, token.start(), last)
             strings.append(string)
             outside.append(_STRING)
             last = _STRING
@@ -116,9 +125,11 @@ def _behind_comment(text: str, opening: str, position: int) -> int:
     return end + 2 if opening == "/*" else end
 
 
-def _string(text: str, start: int) -> tuple[str, int]:
-    """The string that begins at `start`, in double quotes if it can be, and where it ends."""
+def _string(text: str, start: int, last: str) -> tuple[str, int]:
+    """The string that begins at `start` behind `last`, in double quotes if it can be, and where it ends."""
     opening = text[start]
+    if opening == '"' and last in "[," and (item := _UNCLOSED_ITEM.match(text, start + 1)) is not None:
+        return f'"{item.group()}"', item.end()
     if text.startswith((opening * 3), start) and opening in "\"'":
         tripled = text.find(opening * 3, start + 3)
         if tripled >= 0:
@@ -128,6 +139,11 @@ def _string(text: str, start: int) -> tuple[str, int]:
         cut = _CUT_ESCAPE.search(text, start + 1)
         rest = text[start + 1 :] if cut is None else text[start + 1 : cut.start(1)]
         return opening + rest, len(text)
+    if opening == '"' and last == ":" and text[end + 1 : end + 10].lstrip().startswith(":"):
+        # It ends a name, so the text before was not closed.
+        name = _NEXT_NAME.search(text, start + 1, end)
+        if name is not None:
+            return f'"{text[start + 1 : name.start()]}",', name.start() + name.group().index("\n")
     content = _unescaped(text[start + 1 : end])
     behind = end + 1
     if opening != '"':

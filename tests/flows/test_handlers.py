@@ -337,6 +337,31 @@ def test_the_delegate_is_fresh_for_each_attempt(context):
     assert context.get("a") == "right"
 
 
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (TextHandler, ("a",)),
+        (AccumulateTextHandler, ("a",)),
+        (JsonHandler, ()),
+        (CsvHandler, ()),
+        (CsvRowsHandler, ("a", Person)),
+        (ToolCallingHandler, (TextHandler("a"), [add])),
+    ],
+)
+def test_a_subclass_stays_one_for_each_attempt_and_begins_anew(kind, arguments, context):
+    class Own(kind):
+        seen = 0
+
+        def handle(self, completion, context):
+            self.seen += 1
+            return self.seen == 1
+
+    handler = Own(*arguments)
+    answer = Completion(text="x")
+    assert handler.fresh().handle(answer, context)
+    assert handler.fresh().handle(answer, context)
+
+
 def test_the_delegate_asks_again():
     message = ToolCallingHandler(CsvHandler(), [add]).retry_message(None)
     assert "CSV" in message

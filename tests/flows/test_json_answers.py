@@ -59,6 +59,18 @@ WRAPPED = {
 }
 
 BROKEN = {
+    "names without quotes or spaces": ('{a:1,b:"x",c:{d:2,e:3}}', {"a": 1, "b": "x", "c": {"d": 2, "e": 3}}),
+    "name of two words without quotes": ('{first name: "x", age: 3}', {"first name": "x", "age": 3}),
+    "missing quote and comma at a line end": (
+        '{"a": "one\n  "b": "two",\n  "c": 3}',
+        {"a": "one", "b": "two", "c": 3},
+    ),
+    "missing quote at a line end": ('{"a": "one,\n  "b": "two"}', {"a": "one", "b": "two"}),
+    "missing quote of an item": ('{"a": ["x, "y", "z"], "n": 1}', {"a": ["x", "y", "z"], "n": 1}),
+    "missing quote of the last item": ('{"a": ["x", "y], "n": 1}', {"a": ["x", "y"], "n": 1}),
+    "semicolons in an array": ('{"a": ["x"; "y"]}', {"a": ["x", "y"]}),
+    "capital literals": ('{"a": TRUE, "b": FALSE, "c": NULL}', {"a": True, "b": False, "c": None}),
+    "escaped line ends outside of strings": ('{"a": 1,\\n"b": "x"}', {"a": 1, "b": "x"}),
     "trailing comma": ('{"a": 1,}', {"a": 1}),
     "trailing commas": ('{"a": [1, 2,], "b": {"c": 3,},}', {"a": [1, 2], "b": {"c": 3}}),
     "doubled comma": ('{"a": 1,, "b": [1,,2]}', {"a": 1, "b": [1, 2]}),
