@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lmclient.core.tools import Tool
 from lmclient.errors import FlowError
-from lmclient.flows.handler import Handler
+from lmclient.flows.handler import Handler, Handles, as_handler
 
 if TYPE_CHECKING:
     from lmclient.flows.context import AgentContext
@@ -50,7 +50,7 @@ class AgentNext:
 AgentNext.END = AgentNext(None)
 
 ToolLike = Tool | Callable[..., object]
-HandlerLike = Handler | Callable[[], Handler]
+HandlerLike = Handles | Callable[[], Handles]
 Hook = Callable[["AgentContext"], Any]
 
 
@@ -172,9 +172,9 @@ async def resolved(value: Any, context: AgentContext | None = None) -> Any:
 async def fresh_handler(agent: Agent, context: AgentContext) -> Handler:
     """A handler for one attempt. Raises `FlowError` naming the agent if it gives none."""
     given = await resolved(agent.response_handler(context))
-    if isinstance(given, Handler):
-        return given.fresh()
+    if (handler := as_handler(given)) is not None:
+        return handler.fresh()
     made = await resolved(given()) if callable(given) else given
-    if not isinstance(made, Handler):
+    if (handler := as_handler(made)) is None:
         raise FlowError(f"Agent {agent.name!r}: its handler is {made!r:.80}, not a Handler.")
-    return made
+    return handler

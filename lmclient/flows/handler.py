@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from lmclient.core.completion import Chunk, Completion
 
@@ -44,3 +44,38 @@ class Handler:
         """
         reason = f": {error}" if error is not None and str(error) else ""
         return f"Your answer could not be used{reason}. Answer again in the requested format."
+
+
+class Handles(Protocol):
+    """What is enough for a handler; `on_chunk` and `retry_message` are used where it has them."""
+
+    def handle(self, completion: Completion, context: AgentContext) -> bool | Awaitable[bool]:
+        """See `Handler.handle`."""
+        ...
+
+
+class _Adapted(Handler):
+    """An object of another class that has the method `handle`."""
+
+    def __init__(self, inner: Handles) -> None:
+        self._inner = inner
+
+    def handle(self, completion: Completion, context: AgentContext) -> bool | Awaitable[bool]:
+        return self._inner.handle(completion, context)
+
+    def on_chunk(self, chunk: Chunk, context: AgentContext) -> Any:
+        told = getattr(self._inner, "on_chunk", None)
+        return None if told is None else told(chunk, context)
+
+    def retry_message(self, error: Exception | None) -> str:
+        asked = getattr(self._inner, "retry_message", None)
+        return super().retry_message(error) if asked is None else str(asked(error))
+
+
+def as_handler(given: object) -> Handler | None:
+    """The handler that `given` is or can be, None if it has no `handle`; a class is none yet."""
+    if isinstance(given, Handler):
+        return given
+    if isinstance(given, type) or not callable(getattr(given, "handle", None)):
+        return None
+    return _Adapted(cast(Handles, given))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lmclient.core.completion import Chunk, Completion
 from lmclient.core.tools import Tool
 from lmclient.errors import FlowError
-from lmclient.flows.handler import Handler
+from lmclient.flows.handler import Handler, Handles, as_handler
 
 if TYPE_CHECKING:
     from lmclient.flows.context import AgentContext
@@ -22,14 +22,17 @@ class ToolCallingHandler(Handler):
     runs what the model calls, those of one round in parallel, at most `max_tool_rounds` of the agent.
 
     Raises `FlowError` if two functions have one name, `TypeError` for a signature that JSON cannot
-    carry.
+    carry and for a delegate that is no handler.
     """
 
-    def __init__(self, delegate: Handler, tools: Iterable[Callable[..., object]]) -> None:
+    def __init__(self, delegate: Handles, tools: Iterable[Callable[..., object]]) -> None:
         functions = list(tools)
         self.tools: list[Tool] = [Tool.from_function(function) for function in functions]
         """What the model is told of the functions."""
-        self._delegate = delegate
+        handler = as_handler(delegate)
+        if handler is None:
+            raise TypeError(f"The delegate {delegate!r:.80} is no handler.")
+        self._delegate = handler
         self._functions: dict[str, Callable[..., object]] = {}
         for tool, function in zip(self.tools, functions, strict=True):
             if tool.name in self._functions:

@@ -163,3 +163,29 @@ async def test_an_async_handler_is_awaited(executor, model, context):
     model.reply("7")
     (result,) = await executor.walk("Counter", context(agent(handler=Slow())))
     assert result.get("said") == "7"
+
+
+class Alone:
+    """A handler of no base class, which cannot use its first answer."""
+
+    def __init__(self):
+        self.handled = 0
+
+    def handle(self, completion, context):
+        self.handled += 1
+        context.set("handled", self.handled)
+        return completion.text == "7"
+
+
+@pytest.mark.parametrize("handler", [Alone(), Alone, ToolCallingHandler(Alone(), [])])
+async def test_an_object_with_the_method_handle_is_a_handler(executor, model, context, handler):
+    model.reply("seven")
+    model.reply("7")
+    (result,) = await executor.walk("Counter", context(agent(handler=handler)))
+    assert (result.error, result.get("handled")) == (None, 1)
+    assert result.graph_text() == "M, Counter, ⚠"
+
+
+def test_a_delegate_without_the_method_handle_is_refused():
+    with pytest.raises(TypeError, match="no handler"):
+        ToolCallingHandler("text", [])
