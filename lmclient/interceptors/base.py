@@ -73,7 +73,24 @@ def chain(interceptors: Sequence[Interceptor], last: CallNext) -> CallNext:
 
 
 def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
-    def call(request: CompletionRequest) -> Awaitable[AsyncCompletionStream]:
-        return interceptor(request, call_next)
+    """The call that passes one interceptor. Streams that it was given and fails on are closed at once.
+
+    Else what they cost would not be booked, and what they hold kept until they are collected.
+    """
+
+    async def call(request: CompletionRequest) -> AsyncCompletionStream:
+        given: list[AsyncCompletionStream] = []
+
+        async def call_on(asked: CompletionRequest) -> AsyncCompletionStream:
+            stream = await call_next(asked)
+            given.append(stream)
+            return stream
+
+        try:
+            return await interceptor(request, call_on)
+        except BaseException:
+            for stream in given:
+                await stream.aclose()
+            raise
 
     return call

@@ -18,8 +18,8 @@ from lmclient.errors import BudgetExceededError, LMClientError
 from lmclient.interceptors.base import CallNext
 from lmclient.settings import Budget
 from lmclient.spend.budgets import Reservation, claims_on, reservation, reserve, settle
-from lmclient.spend.ledger import EXACT, Ledger
 from lmclient.spend.costs import Priced, cost_of
+from lmclient.spend.ledger import EXACT, Ledger
 from lmclient.tokens.estimate import estimate_tokens
 
 logger = logging.getLogger("lmclient.budget")

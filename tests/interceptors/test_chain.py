@@ -184,3 +184,31 @@ async def test_the_end_of_a_stream_left_early_has_what_arrived(ended: list[Any])
     assert TEXT.startswith(completion.text)
     assert completion.text
     assert type(error).__name__ == "CancelledError"
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+async def test_a_stream_that_an_interceptor_fails_on_is_closed_at_once(
+    settings: Settings, fault_provider: FaultProvider, keeps: bool
+) -> None:
+    ended: list[BaseException | None] = []
+
+    async def watch(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        stream = await call_next(request)
+
+        async def end(completion: Completion, error: BaseException | None) -> None:
+            ended.append(error)
+
+        stream.on_end(end)
+        return stream
+
+    async def guard(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        stream = await call_next(request)
+        if not keeps:
+            del stream
+        raise ValueError("blocked")
+
+    asked = ModelProfile(provider="openai-chat", model="mock", url=fault_provider.url("slow_stream"))
+    async with AsyncClient(settings, interceptors=[guard, watch]) as client:
+        with pytest.raises(ValueError, match="blocked"):
+            await client.stream(asked, "Hello").wait()
+        assert len(ended) == 1
