@@ -56,7 +56,7 @@ def _table(text: str, columns: Sequence[str], *, fenced: bool) -> Table | None:
     found = [one for separator in SEPARATORS if (one := _candidate(text, separator, wanted, fenced))]
     if found:
         best = max(found, key=lambda one: one.score)
-        return Table(_different(best.header), _rows(best.records, len(best.header)))
+        return Table(_different(best.header), _rows(best.records, len(best.header), fenced))
     return _headless(text, columns, fenced) or _single_column(text, wanted, fenced)
 
 
@@ -107,12 +107,15 @@ def _header(first: Record, fenced: bool) -> list[str] | None:
     return names
 
 
-def _rows(below: list[Record], width: int) -> list[list[str]]:
-    """The records that are rows: prose around the table is left out, fields too few are filled up."""
+def _rows(below: list[Record], width: int, fenced: bool) -> list[list[str]]:
+    """The records that are rows: prose around the table is left out, fields too few are filled up.
+
+    A line of a single field is prose, unless it stands in a fence.
+    """
     rows: list[list[str]] = []
     for record in below:
         fields = record.fields if any(record.fields[width:]) else record.fields[:width]
-        if len(fields) < 2 or all(_RULE.match(field) for field in fields):
+        if (len(fields) < 2 and not fenced) or all(_RULE.match(field) for field in fields):
             continue
         if rows and record.after_blank and _ENDS_A_SENTENCE.search(record.text.rstrip()):
             break

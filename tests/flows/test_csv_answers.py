@@ -37,6 +37,7 @@ ANSWERS = {
         [["Ann", "30"], ["Bob", ""]],
     ),
     "fence": ("```csv\nname,age\nAnn,30\n```", N_A, [["Ann", "30"]]),
+    "short row in a fence": ("```csv\nname,age\nAnn\nBob,40\n```", N_A, [["Ann", ""], ["Bob", "40"]]),
     "fence in prose": ("Here you go:\n\n```\nname;age\nAnn;30\n```\n\nDone, as asked.", N_A, [["Ann", "30"]]),
     "fence never closed": ("```csv\nname,age\nAnn,30", N_A, [["Ann", "30"]]),
     "prose before": ("Sure, here is the data:\n\nname,age\nAnn,30", N_A, [["Ann", "30"]]),
