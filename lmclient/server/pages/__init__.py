@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 
-routes: list[BaseRoute] = []
+from lmclient.server.pages.files import favicon, page, static_file
+from lmclient.server.pages.spend import budgets, overview, records, report
+
+routes: list[BaseRoute] = [
+    Route("/", page("chat.html")),
+    Route("/spend", page("spend.html")),
+    Route("/favicon.ico", favicon),
+    Route("/static/{name}", static_file),
+    Route("/spend/overview", overview),
+    Route("/spend/report", report),
+    Route("/spend/records", records),
+    Route("/spend/budgets", budgets),
+]
 """What the application serves besides the API.
 
 `request.app.state.client` is the `AsyncClient`, `request.state.caller` who asks (an `access.Caller`).
