@@ -80,10 +80,10 @@ if TYPE_CHECKING:
 
 _ERRORS = (
     "AuthenticationError BadRequestError BudgetExceededError CircuitOpenError ConfigurationError "
-    "ConnectError ConnectTimeoutError ContentFilterError ContextLengthError ContextOverflowError FlowError LMClientError "
-    "NotFoundError PermissionDeniedError ProfileError ProtocolError ProviderError QuotaExceededError "
-    "RateLimitError RateLimitTimeoutError ServerError StreamInterruptedError TimeoutError TransportError "
-    "UnsupportedOptionError"
+    "ConnectError ConnectTimeoutError ContentFilterError ContextLengthError ContextOverflowError "
+    "FlowError LMClientError NotFoundError PermissionDeniedError ProfileError ProtocolError ProviderError "
+    "QuotaExceededError RateLimitError RateLimitTimeoutError ServerError StreamInterruptedError "
+    "TimeoutError TransportError UnsupportedOptionError"
 )
 _MODULES = {
     "client": "AsyncClient",

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MODULE = '''
+MODULE = """
 from lmclient import AsyncCompletionStream, Attempt, Chunk, Completion, FinishReason
 from lmclient.core.http import HttpRequest
 
@@ -37,7 +37,7 @@ class EchoProvider:
 
     async def aclose(self):
         pass
-'''
+"""
 
 PROGRAM = """
 import lmclient
