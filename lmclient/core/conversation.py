@@ -40,6 +40,10 @@ class ImagePart(msgspec.Struct, frozen=True, tag="image", kw_only=True):
     media_type: str = "image/png"
     detail: str | None = None
 
+    def __post_init__(self) -> None:
+        if not (self.url or self.data):
+            raise BadRequestError("An ImagePart needs a url or data; it has neither.")
+
     @classmethod
     def from_path(cls, path: str | Path) -> ImagePart:
         """The image in a file, read now. Raises `OSError`."""
@@ -55,6 +59,10 @@ class FilePart(msgspec.Struct, frozen=True, tag="file", kw_only=True):
     file_id: str | None = None
     media_type: str = "application/pdf"
     filename: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.url or self.data or self.file_id):
+            raise BadRequestError("A FilePart needs a url, data or a file_id; it has none of them.")
 
     @classmethod
     def from_path(cls, path: str | Path) -> FilePart:

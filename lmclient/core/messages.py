@@ -174,6 +174,6 @@ def tool_call(id: str, name: str, raw_arguments: str) -> ToolCall:
         return ToolCall(id, name, {}, raw_arguments)
     try:
         arguments = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         arguments = None
     return ToolCall(id, name, arguments if isinstance(arguments, dict) else None, raw_arguments)

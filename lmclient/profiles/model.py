@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -56,6 +57,7 @@ def _url(value: str) -> str:
         return ""
     try:
         parts = urlsplit(stripped)
+        _ = parts.port  # raises for one that is no number up to 65535
     except ValueError:
         raise ValueError("a valid URL") from None
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
@@ -63,6 +65,12 @@ def _url(value: str) -> str:
     if "@" in parts.netloc:
         raise ValueError("a URL without user and password (send them as an authorization header)")
     return stripped
+
+
+def _tag(value: str) -> str:
+    if not re.fullmatch(r"[^<>/\s]*", value):
+        raise ValueError("the name of a tag, such as 'think' for <think>…</think>")
+    return value
 
 
 def _opened(value: Any) -> Any:
@@ -196,7 +204,7 @@ class ModelProfile(Table):
     token_encoding: str = "o200k_base"
     reasoning_effort: str | None = None
     reasoning_summary: str | None = None
-    reasoning_tags: str = ""
+    reasoning_tags: Annotated[str, AfterValidator(_tag)] = ""
     on_overflow: Literal["error", "drop-oldest"] = "error"
     special_tokens: Literal["escape", "reject", "allow"] = "escape"
     extra_body: Body = Field(default_factory=MaskedDict)

@@ -119,10 +119,10 @@ class ToolCalls:
             call = _OpenCall(id, name)
             self._calls.append(call)
             self._by_slot[slot] = call
-        elif name and not call.name:
-            call.name = name
         elif id and id == call.id and arguments == "".join(call.arguments) and _whole(arguments):
             return  # some servers end with the whole call once more
+        elif name and not (call.name and call.arguments):  # a name in pieces, or once more
+            call.name = name if name.startswith(call.name) else call.name + name
         if id and not call.id:
             call.id = id
         if arguments:
@@ -133,15 +133,21 @@ class ToolCalls:
         if id and call.id:
             return id != call.id
         if name and call.name:
+            if call.id and not call.arguments:
+                return False  # a call of its own would have an id as this one has
             return name != call.name or tool_call("", "", "".join(call.arguments)).arguments is not None
         return False
 
     def build(self, answer_id: str, *, cut: bool) -> tuple[ToolCall, ...]:
-        """The calls in the order in which they began; one without an id gets one of ours."""
+        """The calls in the order in which they began; one without an id of its own gets one of ours."""
         built = []
+        taken = {""}
         for position, call in enumerate(self._calls):
             raw = "".join(call.arguments)
-            id = call.id or made_up_id(answer_id, position, call.name, raw)
+            id = call.id
+            if id in taken:
+                id = made_up_id(answer_id, position, call.name, raw)
+            taken.add(id)
             parsed = tool_call(id, call.name, raw)
             if cut and position == len(self._calls) - 1 and not _whole(raw):
                 parsed = ToolCall(id, call.name, None, raw)

@@ -39,7 +39,7 @@ def encode_system(conversation: Conversation) -> str:
 def encode_messages(conversation: Conversation) -> list[Json]:
     """The messages; turns that say nothing are left out, since the API refuses empty text.
 
-    Raises `BadRequestError` for a tool's turn without the id of its call, and
+    Raises `BadRequestError` if none is left, and for a tool's turn without the id of its call;
     `UnsupportedOptionError` for content that the API cannot carry.
     """
     messages: list[Json] = []
@@ -54,6 +54,8 @@ def encode_messages(conversation: Conversation) -> list[Json]:
             messages[-1]["content"] = _blocks(messages[-1]["content"]) + _blocks(content)
         else:
             messages.append({"role": role, "content": content})
+    if not messages:
+        raise BadRequestError("Anthropic needs a turn beside the system turn that says something; add one.")
     return messages
 
 

@@ -205,6 +205,8 @@ def decode_json(decoder: msgspec.json.Decoder[T], data: bytes, what: str) -> T:
     """
     try:
         return decoder.decode(data)
+    except RecursionError as error:
+        raise ProtocolError(f"The server sent {what} that is nested too deeply.") from error
     except (msgspec.DecodeError, UnicodeDecodeError):
         text = data.decode("utf-8-sig", "replace")
         try:

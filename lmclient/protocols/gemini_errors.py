@@ -23,7 +23,7 @@ def read_error(status: int, headers: Mapping[str, str], body: bytes) -> Provider
     error = provider_errors.error_from_body(status, headers, body)
     try:
         data = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return error
     if isinstance(data, list) and data:  # the error of a stream stands in a list
         data = data[0]

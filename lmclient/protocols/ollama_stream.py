@@ -115,7 +115,7 @@ class OllamaDecoder(Decoder):
         for call in message.tool_calls if isinstance(message.tool_calls, list) else ():
             function = as_dict(as_dict(call).get("function"))
             arguments = function.get("arguments")
-            if isinstance(arguments, dict):
+            if arguments is not None and not isinstance(arguments, str):
                 arguments = _encode(arguments).decode()
             self._calls += 1  # calls come whole: each has a slot of its own
             self.answer.calls.add(

@@ -53,6 +53,7 @@ class Choice(msgspec.Struct, gc=False):
     message: Delta | None = None
     text: Any = None  # in text completions
     finish_reason: Any = None
+    error: Any = None
 
 
 class Body(msgspec.Struct, gc=False):
@@ -226,7 +227,7 @@ class OpenAIChatDecoder(SSEDecoder):
     """Reads a chat completion, streamed or not."""
 
     def read_event(self, name: bytes, data: bytes) -> Chunk | None:
-        if data == b"[DONE]":
+        if data == b"[DONE]" or (data[:1].isspace() and data.strip() == b"[DONE]"):
             self.ended = True
             return None
         body = decode_json(_decoder, data, "an event")
@@ -261,12 +262,14 @@ class OpenAIChatDecoder(SSEDecoder):
 
     def _read_choice(self, choice: Choice) -> Chunk | None:
         delta = choice.delta if choice.delta is not None else choice.message
+        if choice.error is not None:
+            raise _error(choice.error)
         if choice.finish_reason:
             self._read_finish(choice.finish_reason)
         if delta is None:
             return None
         if delta.tool_calls:
-            self._read_calls(delta.tool_calls)
+            self._read_calls(delta.tool_calls, whole=delta is choice.message)
         elif delta.function_call:
             self._read_calls([{"index": 0, "function": delta.function_call}])
         content = delta.content
@@ -292,16 +295,17 @@ class OpenAIChatDecoder(SSEDecoder):
             self.answer.metadata["finish_reason"] = said
         self.answer.finish_reason = reason
 
-    def _read_calls(self, calls: object) -> None:
-        for call in calls if isinstance(calls, list) else ():
+    def _read_calls(self, calls: object, *, whole: bool = False) -> None:
+        """Takes calls, or fragments of them; those of a `whole` message are one each."""
+        for position, call in enumerate(calls if isinstance(calls, list) else ()):
             call = as_dict(call)
             function = as_dict(call.get("function"))
             arguments = function.get("arguments")
-            if isinstance(arguments, dict):  # some servers send the object itself
+            if arguments is not None and not isinstance(arguments, str):  # the value itself, not its JSON
                 arguments = _encode(arguments).decode()
-            slot = call.get("index")
+            slot = position if whole else call.get("index")
             self.answer.calls.add(
-                slot if isinstance(slot, int) else None,
+                slot if isinstance(slot, int | float | str) else None,
                 as_str(call.get("id")),
                 as_str(function.get("name")),
                 as_str(arguments),

@@ -73,7 +73,7 @@ def error_from_body(status: int, headers: Mapping[str, str], body: bytes) -> Pro
     """The exception for a response with an error status, whatever stands in its body."""
     try:
         data = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         data = None
     if isinstance(data, list) and data:
         data = data[0]  # Gemini wraps the error of a stream into a list

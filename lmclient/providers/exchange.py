@@ -101,6 +101,8 @@ class Exchange:
             if isinstance(error, LMClientError):
                 placed(error, self._request.profile)
             self._book(error or asyncio.CancelledError("the caller left the stream"))
+            if isinstance(error, TransportError):
+                error.partial = self.attempt.completion
 
     def abort(self) -> None:
         if not self._loop.is_closed():

@@ -23,7 +23,7 @@ from lmclient import (
 from lmclient.testing.fault import TEXT
 
 from .conftest import Fault
-from .servers import FINISH, STREAM_HEAD, delta, serving
+from .servers import FINISH, STREAM_HEAD, answering, delta, serving
 from .waiting import eventually, forget
 
 FaultOf = Callable[[str], Fault]
@@ -419,3 +419,15 @@ async def test_connecting_has_a_limit_of_its_own(settings: Settings) -> None:
                 await client.complete(profile, "Hello")
         for filler in fillers:
             filler.close()
+
+
+@pytest.mark.parametrize("kind", ["complete", "stream"])
+async def test_an_interruption_before_the_first_chunk_has_a_partial_too(
+    settings: Settings, kind: str
+) -> None:
+    nothing = answering(STREAM_HEAD + b": nothing else\n\n")
+    async with serving(nothing) as port, AsyncClient(settings, interceptors=[]) as client:
+        with pytest.raises(StreamInterruptedError) as raised:
+            await _call(client, kind, profile_at(port), None)
+    assert raised.value.partial is not None
+    assert raised.value.partial.text == ""

@@ -131,3 +131,9 @@ def test_a_file_is_read_from_a_path_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(b"%PDF")
     part = FilePart.from_path(str(tmp_path / "a.pdf"))
     assert part == FilePart(data=b"%PDF", media_type="application/pdf", filename="a.pdf")
+
+
+@pytest.mark.parametrize("part", [ImagePart, FilePart])
+def test_a_part_without_anything_in_it_is_refused(part: type[ImagePart | FilePart]) -> None:
+    with pytest.raises(BadRequestError, match="needs a url"):
+        part()

@@ -157,3 +157,15 @@ def test_a_dump_makes_an_equal_profile() -> None:
 def test_unpickling_leaves_the_secrets_out() -> None:
     again = pickle.loads(pickle.dumps(secretive()))
     assert (again.api_key, again.headers, again.extra_query) == (None, {"X-Team": "blue"}, {})
+
+
+@pytest.mark.parametrize("port", ["99999", "abc", "-1"])
+def test_a_url_has_a_port_that_exists(port: str) -> None:
+    with pytest.raises(ProfileError, match="url: expected a valid URL"):
+        profile(url=f"http://127.0.0.1:{port}/v1")
+
+
+@pytest.mark.parametrize("tag", ["<think>", "a b", "/think"])
+def test_reasoning_tags_are_a_name_without_brackets(tag: str) -> None:
+    with pytest.raises(ProfileError, match="reasoning_tags: expected the name of a tag"):
+        profile(reasoning_tags=tag)

@@ -101,3 +101,29 @@ def test_only_a_whole_call_of_a_cut_answer_is_valid(
     answer.finish_reason = said
     (call,) = answer.tool_calls()
     assert (call.arguments is not None) == valid
+
+
+def test_a_name_in_pieces_is_one_name() -> None:
+    """D03"""
+    fragments = [(0, "x", "get_", ""), (0, "", "wea", ""), (0, "", "ther", ""), (0, "", "", "{}")]
+    assert built(*fragments) == [("x", "get_weather", "{}")]
+
+
+@pytest.mark.parametrize("first", ["", "{"])
+@pytest.mark.parametrize("id", ["", "x"])
+def test_a_name_that_is_repeated_is_one_name(id: str, first: str) -> None:
+    """D03"""
+    assert built((0, "x", "get", first), (0, id, "get", "}")) == [("x", "get", first + "}")]
+
+
+def test_calls_that_share_an_id_get_ids_of_their_own() -> None:
+    """D05"""
+    calls = built((0, "x", "f", "{}"), (1, "x", "g", "{}"))
+    assert [name for _, name, _ in calls] == ["f", "g"]
+    assert calls[0][0] == "x" != calls[1][0]
+
+
+def test_arguments_nested_without_end_are_no_arguments() -> None:
+    calls = ToolCalls()
+    calls.add(0, "x", "f", '{"a":' + "[" * 100_000)
+    assert calls.build("answer", cut=False)[0].arguments is None

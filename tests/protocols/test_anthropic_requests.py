@@ -420,3 +420,8 @@ def test_an_edited_answer_goes_back_as_edited() -> None:
         Turn("user", "Why?"),
     ]
     assert encoded(turns)["messages"][0]["content"] == [THINKING, {"type": "text", "text": "Nothing."}]
+
+
+def test_a_system_turn_alone_is_refused() -> None:
+    with pytest.raises(BadRequestError, match="beside the system turn"):
+        encoded([Turn("system", "Be brief.")])

@@ -378,3 +378,10 @@ def test_capabilities() -> None:
     assert Ollama().decode_capabilities(b'{"template":""}') is None
     with pytest.raises(ProtocolError, match="description"):
         Ollama().decode_capabilities(b"[]")
+
+
+def test_arguments_that_are_no_object_are_kept_as_text() -> None:
+    """D07"""
+    call = {"id": "x", "function": {"name": "weather", "arguments": [1]}}
+    completion, _ = read(lines(line(tool_calls=[call]), END))
+    assert completion.tool_calls == (ToolCall("x", "weather", None, "[1]"),)

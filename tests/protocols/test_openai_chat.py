@@ -298,3 +298,55 @@ def test_models_are_read_from_both_shapes() -> None:
     protocol = OpenAIChat()
     assert protocol.decode_models(b'{"data":[{"id":"a"},{"id":"b"},{"name":"x"},5]}') == ["a", "b"]
     assert protocol.decode_models(b'[{"id":"a"}]') == ["a"]
+
+
+@pytest.mark.parametrize("arguments", [[1], 5, True])
+def test_arguments_that_are_no_object_are_kept_as_text(arguments: Any) -> None:
+    """D07"""
+    call = {"id": "x", "function": {"name": "f", "arguments": arguments}}
+    decoder, _ = decoded(event({"tool_calls": [call]}, "tool_calls"))
+    assert decoder.answer.tool_calls() == (ToolCall("x", "f", None, json.dumps(arguments)),)
+
+
+@pytest.mark.parametrize("slots", [("0", "1"), (0.0, 1.0)])
+def test_slots_of_another_type_keep_calls_apart(slots: Any) -> None:
+    """D01"""
+    pieces = [
+        [
+            {"index": slot, "id": f"x{slot}", "function": {"name": "f", "arguments": '{"a":'}}
+            for slot in slots
+        ],
+        [{"index": slot, "function": {"arguments": "1}"}} for slot in slots],
+    ]
+    decoder, _ = decoded(b"".join(event({"tool_calls": piece}) for piece in pieces) + event({}, "tool_calls"))
+    assert [call.arguments for call in decoder.answer.tool_calls()] == [{"a": 1}, {"a": 1}]
+
+
+def test_calls_of_a_whole_message_are_one_each() -> None:
+    """D05: also without ids, and where the first one is broken."""
+    calls = [{"function": {"name": "f", "arguments": text}} for text in ('{"a":', '{"a":1}')]
+    body = {"choices": [{"message": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    decoder, _ = decoded(json.dumps(body).encode())
+    assert [call.arguments for call in decoder.answer.tool_calls()] == [None, {"a": 1}]
+
+
+def test_an_error_beside_a_choice_is_an_error() -> None:
+    """B06"""
+    choice = {
+        "delta": {"content": ""},
+        "finish_reason": "error",
+        "error": {"code": 502, "message": "Upstream"},
+    }
+    decoder, _ = decoded(b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n")
+    assert isinstance(decoder.failure, errors.ServerError)
+
+
+def test_spaces_around_done_are_no_event() -> None:
+    decoder, _ = decoded(event({"content": "Hi"}, "stop") + b"data:  [DONE] \n\n")
+    assert (decoder.ended, decoder.failure) == (True, None)
+
+
+def test_an_event_nested_without_end_is_an_error_of_the_protocol() -> None:
+    nested = b"[" * 100_000 + b"]" * 100_000
+    decoder, _ = decoded(b'data: {"choices":[],"x":' + nested + b"}\n\n")
+    assert isinstance(decoder.failure, ProtocolError)

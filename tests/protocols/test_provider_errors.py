@@ -161,3 +161,7 @@ def test_what_a_support_request_needs_is_there() -> None:
 @pytest.mark.parametrize(("header", "retryable"), [("true", True), ("false", False)])
 def test_the_providers_advice_is_kept(header: str, retryable: bool) -> None:
     assert of_body(500, {}, x_should_retry=header).retryable is retryable
+
+
+def test_a_body_nested_without_end_is_shown_as_text() -> None:
+    assert isinstance(of_body(400, b"[" * 100_000), errors.BadRequestError)
