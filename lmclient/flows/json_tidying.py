@@ -49,7 +49,7 @@ _BARE = re.compile(
     r"|([\[,]\s*+)([$€£¥+-]?\d[^\0{}\[\](),:\n]*+)(?=[,\]])"  # in an array
 )
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z")
-_ESCAPED_SPACE = re.compile(r"(?:\\[nrt]\s*)++(?=[\0{}\[\]])")
+_ESCAPED_SPACE = re.compile(r"(?<=[{}\[\],:\0])(?:\s|\\[nrt])++(?=[\0{}\[\]])")
 _ODD_SPACE = re.compile("[^\\S\n\t\r ]|[\u200b\ufeff\\\\]")
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:\\(?![\\/])")
 
