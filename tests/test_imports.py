@@ -27,6 +27,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "spend": ("core", "errors", "profiles", "settings", "background", "interceptors"),
     "cache": ("core", "errors", "profiles", "settings", "providers.redaction"),
     "limits": ("core", "errors", "profiles", "settings"),
+    "ui": ("core", "errors"),
+    "server": ("core", "errors", "profiles", "settings", "spend", "client", "ui"),
     "interceptors": (
         "core",
         "errors",
