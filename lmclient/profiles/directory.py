@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmclient.errors import ConfigurationError
+from lmclient.errors import ConfigurationError, ProfileError
 from lmclient.profiles.category import Category
 from lmclient.profiles.model import ModelProfile
 from lmclient.profiles.reading import SUFFIXES, ProfileFile
@@ -108,7 +108,12 @@ class Profiles:
         if category is not None:
             names = self._settings.categories[category]
             return self._behind(category, (names,) if isinstance(names, str) else tuple(names))
-        categories = self.categories()
+        try:
+            categories = self.categories()
+        except ProfileError:  # a broken profile is no reason to refuse another one
+            if target not in self.files or target.lower() in self._settings.categories:
+                raise
+            categories = {}
         for name in categories:
             if name.lower() == target.lower():
                 return self._behind(name, categories[name])

@@ -127,3 +127,17 @@ def test_a_caller_may_change_the_list_it_got() -> None:
     profiles = Profiles(Settings())
     profiles.resolve("m")[0].clear()
     assert len(profiles.resolve("m")[0]) == 1
+
+
+def test_a_broken_profile_is_no_reason_to_refuse_another(project: Path) -> None:
+    (project / "profiles" / "broken.toml").write_text("provider =")
+    write(project / "profiles", "fine.toml", "there")
+    assert answer("fine") == (["there"], None)
+
+
+@pytest.mark.parametrize("target", ["hot", "broken", "unknown"])
+def test_what_a_broken_profile_may_decide_names_it(project: Path, target: str) -> None:
+    """It may be the one that names the category."""
+    (project / "profiles" / "broken.toml").write_text("provider =")
+    with pytest.raises(ProfileError, match=r"broken\.toml"):
+        answer(target)
