@@ -31,6 +31,7 @@ from lmclient.errors import ProtocolError
 T = TypeVar("T")
 _DECODER = json.JSONDecoder()
 _OPENING = re.compile(r"""\{[ \t\r\n]*["}]|\[[ \t\r\n]*["{\[\]\dtfn-]""")
+_THINKING = re.compile(r"\A\s*<think(ing)?>.*?</think(ing)?>", re.DOTALL)
 _MAX_OPENINGS = 2000
 """More are not tried: each failure costs the decoder the time to count the lines before it."""
 
@@ -121,8 +122,8 @@ def parse_completion(completion: Completion, model: type[T]) -> T:
     """The text of the completion as a value of the model.
 
     The text is JSON, or holds it between other words or in a code fence: then the first JSON value
-    that fits counts. For a JSON schema instead of a type the value is returned as it is, an object
-    where the schema is an object's.
+    that fits counts, after the block of thinking with which the text may begin. For a JSON schema
+    instead of a type the value is returned as it is, an object where the schema is an object's.
 
     Raises `ProtocolError`, whose `partial` is the completion, if nothing fits, or if the answer was
     cut off and is no whole value.
@@ -132,7 +133,7 @@ def parse_completion(completion: Completion, model: type[T]) -> T:
         type_ = dict if json_schema(model).get("type") == "object" else Any
     cut_off = completion.finish_reason in (FinishReason.LENGTH, FinishReason.CONTENT_FILTER)
     misfits: dict[str, Misfit] = {}
-    for text in _json_values(completion.text.strip(), whole=cut_off):
+    for text in _json_values(_after_thinking(completion.text), whole=cut_off):
         try:
             value: T = _read(text, type_)
         except Misfit as misfit:
@@ -156,6 +157,11 @@ def _declared(response_format: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
     inner = response_format.get("json_schema", response_format)
     return inner if isinstance(inner, Mapping) else {}
+
+
+def _after_thinking(text: str) -> str:
+    """The text behind a first block of thinking, whose drafts are not the answer."""
+    return _THINKING.sub("", text, count=1).strip()
 
 
 def _json_values(text: str, whole: bool) -> Iterator[str]:

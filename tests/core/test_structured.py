@@ -267,3 +267,13 @@ def test_the_instruction_goes_to_the_end_of_a_system_turn_of_parts() -> None:
 def test_the_instruction_goes_in_front_if_there_is_no_system_turn() -> None:
     changed = with_instruction(Conversation.create("hi"), Person)
     assert changed.turns == [Turn("system", schema_instruction(Person)), Turn("user", "hi")]
+
+
+@pytest.mark.parametrize("draft", ['{"name": "Bob"}', "no JSON"])
+def test_a_draft_in_the_thinking_before_the_answer_does_not_count(draft: str) -> None:
+    assert parsed(f'<think>\n{draft}\n</think>\n{{"name": "Ann", "age": 5}}') == ANN
+
+
+def test_tags_inside_the_value_are_text() -> None:
+    text = '{"name": "<think>Ann</think>", "age": 5}'
+    assert parsed(text) == Person(name="<think>Ann</think>", age=5)
