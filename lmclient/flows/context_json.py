@@ -40,7 +40,11 @@ def encode(context: AgentContext) -> str:
     for key in context:
         try:
             values[key] = [_plain(value) for value in context.get_all(key)]
-        except TypeError:  # JSON cannot carry it, so it is left out, as `to_json` says
+        except (
+            TypeError,
+            UnicodeEncodeError,
+            OverflowError,
+        ):  # JSON cannot carry it, so it is left out, as `to_json` says
             continue
     saved = _Saved(
         values=values,
@@ -91,8 +95,13 @@ def decode(text: str | bytes, agents: Iterable[Agent]) -> AgentContext:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON can carry it. Raises `TypeError` if it cannot."""
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_dumped)
+    """The value as JSON can carry it.
+
+    Raises `TypeError`, `UnicodeEncodeError` (half a surrogate pair) or `OverflowError` if it cannot.
+    """
+    plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_dumped)
+    msgspec.json.encode(plain)
+    return plain
 
 
 def _dumped(value: Any) -> Any:

@@ -64,7 +64,9 @@ def repair(text: str, meter: Meter) -> Any:
         pass
     try:
         value = json_repair.repair_json(_Metered(text, meter), return_objects=True, skip_json_loads=True)
-    except (ValueError, RecursionError):
+    except TooBroken:
+        raise
+    except Exception:  # json-repair fails on hostile texts in ways of its own, AssertionError among them
         raise Unreadable("its JSON is too broken to be read") from None
     return cleaned(value)
 

@@ -162,11 +162,13 @@ def test_what_json_can_carry_in_another_form_is_kept_and_the_rest_left_out(fille
     filled.set("place", Place("Rome"))
     filled.set("keys", {1: "a"})
     filled.set("object", object())
+    filled.set("surrogate", "\ud83d")
     again = AgentContext.from_json(filled.to_json())
     assert again.get("point", Point) == Point(x=1)
     assert again.get("place", Place) == Place("Rome")
     assert again.get("keys") == {"1": "a"}
     assert "object" not in again
+    assert "surrogate" not in again
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"values": 1}', b"\xff"])

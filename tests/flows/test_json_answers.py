@@ -6,6 +6,7 @@ import contextlib
 import json
 import time
 
+import json_repair
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -236,6 +237,15 @@ def test_what_holds_no_json_is_the_defined_failure(answer):
 def test_exact_reading_does_not_take_a_part_of_a_broken_value():
     with pytest.raises(FlowError):
         json_values('{"a": [{"b": 1}, {"b": 2}, {"b"', exact=True)
+
+
+def test_a_failure_of_the_repair_library_is_the_defined_failure(monkeypatch):
+    def fail(*arguments, **options):
+        raise AssertionError
+
+    monkeypatch.setattr(json_repair, "repair_json", fail)
+    with pytest.raises(FlowError):
+        json_values("{'a' 'b' 'c': [}")
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
