@@ -44,6 +44,7 @@ function take(event, turn, seconds) {
 function readable(error) {
   if (error instanceof GatewayError) return error.message;
   // A browser says no more than "network error" of a connection that broke.
-  if (error instanceof TypeError) return "The connection to the server broke. Is lmclient serve still running?";
+  if (error instanceof TypeError)
+    return "The connection to the server broke. Is lmclient serve still running?";
   return `The answer cannot be read: ${error.message}`;
 }

@@ -8,8 +8,21 @@ import { turnView } from "./turns.js";
 
 const KEEP_EVERY = 1000;
 const page = Object.fromEntries(
-  ["composer", "empty", "export", "log", "new", "notice", "prompt", "send", "status", "stop", "system", "target", "turns"]
-    .map((id) => [id, byId(id)]),
+  [
+    "composer",
+    "empty",
+    "export",
+    "log",
+    "new",
+    "notice",
+    "prompt",
+    "send",
+    "status",
+    "stop",
+    "system",
+    "target",
+    "turns",
+  ].map((id) => [id, byId(id)]),
 );
 let conversation;
 let views = [];
@@ -177,7 +190,8 @@ function following(change) {
 
 function kept() {
   const isKept = keep(conversation);
-  if (!isKept) fail("This conversation has become too long for the browser to keep. Export it to have it later.");
+  if (!isKept)
+    fail("This conversation has become too long for the browser to keep. Export it to have it later.");
 }
 
 function fail(message) {
@@ -196,5 +210,6 @@ function spoken(view) {
 
 function fitPrompt() {
   const { prompt } = page;
-  prompt.rows = Math.min(Math.max(prompt.value.split("\n").length, Math.ceil(prompt.value.length / 80)), 10) || 1;
+  prompt.rows =
+    Math.min(Math.max(prompt.value.split("\n").length, Math.ceil(prompt.value.length / 80)), 10) || 1;
 }

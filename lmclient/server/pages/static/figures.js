@@ -16,9 +16,9 @@ export function compact(number) {
 export function money(amount, currency) {
   const size = Math.abs(Number(amount));
   const digits =
-    size === 0 || size >= 1
+    size === 0 || size >= 0.1
       ? { minimumFractionDigits: 2, maximumFractionDigits: 2 }
-      : { minimumSignificantDigits: 2, maximumSignificantDigits: 3 };
+      : { maximumSignificantDigits: 3 };
   try {
     return new Intl.NumberFormat(LANGUAGE, { style: "currency", currency, ...digits }).format(amount);
   } catch {

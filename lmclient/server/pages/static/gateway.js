@@ -37,7 +37,13 @@ async function sent(path, body, signal, used) {
   if (body !== undefined) headers["content-type"] = "application/json";
   const method = body === undefined ? "GET" : "POST";
   try {
-    return await fetch(path, { method, headers, body: body && JSON.stringify(body), signal, cache: "no-store" });
+    return await fetch(path, {
+      method,
+      headers,
+      body: body && JSON.stringify(body),
+      signal,
+      cache: "no-store",
+    });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new GatewayError("The server cannot be reached. Is lmclient serve still running?");

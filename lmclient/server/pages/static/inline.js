@@ -4,7 +4,8 @@ import { element } from "./dom.js";
 
 const SPECIAL = /[\\`*_~[\]!<&\n]|https?:\/\//g;
 const ESCAPED = /[!-/:-@[-`{-~]/;
-const DESTINATION = /\(\s*(?:<([^<>\n]*)>|([^\s()]*(?:\([^\s()]*\)[^\s()]*)*))(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/y;
+const DESTINATION =
+  /\(\s*(?:<([^<>\n]*)>|([^\s()]*(?:\([^\s()]*\)[^\s()]*)*))(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/y;
 const IN_BRACKETS = /<(https?:\/\/[^\s<>]+)>/y;
 const BREAK = /<br\s*\/?>/iy;
 const BARE = /https?:\/\/[^\s<>`"]+/y;
@@ -60,16 +61,28 @@ class Inline {
 
   special(found) {
     switch (found) {
-      case "\\": return this.escape();
-      case "`": return this.code();
-      case "*": case "_": case "~": return this.emphasis(found);
-      case "[": return this.open("[");
-      case "!": return this.text[this.at + 1] === "[" && this.open("![");
-      case "]": return this.close();
-      case "<": return this.inBrackets();
-      case "&": return this.entity();
-      case "\n": return this.newline(1);
-      default: return this.bareLink();
+      case "\\":
+        return this.escape();
+      case "`":
+        return this.code();
+      case "*":
+      case "_":
+      case "~":
+        return this.emphasis(found);
+      case "[":
+        return this.open("[");
+      case "!":
+        return this.text[this.at + 1] === "[" && this.open("![");
+      case "]":
+        return this.close();
+      case "<":
+        return this.inBrackets();
+      case "&":
+        return this.entity();
+      case "\n":
+        return this.newline(1);
+      default:
+        return this.bareLink();
     }
   }
 

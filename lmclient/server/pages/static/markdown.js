@@ -1,5 +1,6 @@
 // Shows Markdown: paragraphs, headings, lists, quotes, tables and code, as nodes and never as HTML.
 
+import { copyButton } from "./copying.js";
 import { element } from "./dom.js";
 import { inline } from "./inline.js";
 
@@ -80,7 +81,11 @@ function code(lines, at, [, indent, ticks, info]) {
 
 function indentedCode(lines, at) {
   let end = at;
-  for (let next = at; next < lines.length && (lines[next].startsWith("    ") || !lines[next].trim()); next += 1) {
+  for (
+    let next = at;
+    next < lines.length && (lines[next].startsWith("    ") || !lines[next].trim());
+    next += 1
+  ) {
     if (lines[next].trim()) end = next + 1;
   }
   const text = lines.slice(at, end).map((line) => line.slice(4));
@@ -88,27 +93,25 @@ function indentedCode(lines, at) {
 }
 
 function codeBlock(text, language) {
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      button.textContent = "Copied";
-    } catch {
-      button.textContent = "Not allowed";
-    }
-    setTimeout(() => (button.textContent = "Copy"), 1500);
-  };
-  const button = element("button", { type: "button", class: "quiet", click: copy }, "Copy");
   const name = language ? `Code, ${language}` : "Code";
   return element(
     "figure",
     { class: "code" },
-    element("figcaption", {}, element("span", {}, language || "code"), button),
+    element(
+      "figcaption",
+      {},
+      element("span", {}, language || "code"),
+      copyButton(() => text),
+    ),
     element("pre", { tabindex: "0", role: "region", "aria-label": name }, element("code", {}, text)),
   );
 }
 
 function headingOf(line, at, [marks, { length }]) {
-  const text = line.slice(marks.length).trim().replace(/(^| )#+$/, "");
+  const text = line
+    .slice(marks.length)
+    .trim()
+    .replace(/(^| )#+$/, "");
   // Headings of an answer lie below those of the page.
   return { end: at + 1, show: () => element(`h${Math.min(length + 2, 6)}`, {}, inline(text.trim())) };
 }
@@ -141,7 +144,11 @@ function list(lines, at, depth) {
   }
   const start = isOrdered && parseInt(marker, 10) !== 1 ? String(parseInt(marker, 10)) : null;
   const show = () =>
-    element(isOrdered ? "ol" : "ul", { start }, items.map((item) => listItem(item, depth, loose)));
+    element(
+      isOrdered ? "ol" : "ul",
+      { start },
+      items.map((item) => listItem(item, depth, loose)),
+    );
   return { end, show };
 }
 
@@ -205,7 +212,11 @@ function table(lines, at) {
         "table",
         {},
         element("thead", {}, row("th", lines[at])),
-        element("tbody", {}, lines.slice(at + 2, end).map((line) => row("td", line))),
+        element(
+          "tbody",
+          {},
+          lines.slice(at + 2, end).map((line) => row("td", line)),
+        ),
       ),
     );
   return { end, show };

@@ -1,5 +1,6 @@
 // How a turn looks, while it is being written and afterwards.
 
+import { copyButton } from "./copying.js";
 import { element } from "./dom.js";
 import { compact, count, duration, money } from "./figures.js";
 import { showMarkdown } from "./markdown.js";
@@ -21,7 +22,13 @@ export function turnView(turn, actions) {
 function questionView(turn, actions) {
   const text = element("div", { class: "said" }, turn.text);
   const bar = element("div", { class: "actions" });
-  const node = element("article", { class: "turn user", "aria-label": "Your turn" }, heading("You"), text, bar);
+  const node = element(
+    "article",
+    { class: "turn user", "aria-label": "Your turn" },
+    heading("You"),
+    text,
+    bar,
+  );
   bar.append(editButton(node, text, bar, () => turn.text, "Ask again", actions.edit));
   return { node, update: () => (text.textContent = turn.text) };
 }
@@ -63,16 +70,29 @@ function heading(text) {
 function reasoningView(turn) {
   const title = element("span", {}, "");
   const kept = document.createTextNode("");
-  const text = element("div", { class: "thoughts", tabindex: "0", role: "region", "aria-label": "Reasoning" }, kept);
+  const text = element(
+    "div",
+    { class: "thoughts", tabindex: "0", role: "region", "aria-label": "Reasoning" },
+    kept,
+  );
   let isDecided = false;
   const decide = () => (isDecided = true);
-  const node = element("details", { class: "reasoning", hidden: true }, element("summary", { click: decide }, title), text);
+  const node = element(
+    "details",
+    { class: "reasoning", hidden: true },
+    element("summary", { click: decide }, title),
+    text,
+  );
   const update = (isRunning) => {
     if (!turn.reasoning) return;
     const isThinking = isRunning && !turn.text;
     const isAtEnd = text.scrollHeight - text.scrollTop - text.clientHeight < 30;
     node.hidden = false;
-    title.textContent = isThinking ? "Thinking…" : turn.thought ? `Thought for ${duration(turn.thought)}` : "Reasoning";
+    title.textContent = isThinking
+      ? "Thinking…"
+      : turn.thought
+        ? `Thought for ${duration(turn.thought)}`
+        : "Reasoning";
     node.classList.toggle("thinking", isThinking);
     if (!isDecided) node.open = isThinking;
     kept.appendData(turn.reasoning.slice(kept.length));
@@ -85,7 +105,8 @@ function figuresOf(turn) {
   const { usage } = turn;
   const parts = [];
   if (turn.target) {
-    const by = turn.profile && turn.profile !== turn.target ? `${turn.target} → ${turn.profile}` : turn.target;
+    const by =
+      turn.profile && turn.profile !== turn.target ? `${turn.target} → ${turn.profile}` : turn.target;
     parts.push(element("span", { class: "by" }, by));
   }
   if (usage) {
@@ -103,21 +124,11 @@ function figuresOf(turn) {
 }
 
 function tokens(number, direction, part) {
-  return element("span", { title: `${count(number)} tokens ${direction}` }, `${compact(number)} ${direction}${part ? ` (${part})` : ""}`);
-}
-
-function copyButton(text) {
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text());
-      button.textContent = "Copied";
-    } catch {
-      button.textContent = "Not allowed";
-    }
-    setTimeout(() => (button.textContent = "Copy"), 1500);
-  };
-  const button = element("button", { type: "button", class: "quiet", click: copy }, "Copy");
-  return button;
+  return element(
+    "span",
+    { title: `${count(number)} tokens ${direction}` },
+    `${compact(number)} ${direction}${part ? ` (${part})` : ""}`,
+  );
 }
 
 function editButton(node, shown, bar, text, save, edit) {
