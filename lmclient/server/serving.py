@@ -16,6 +16,9 @@ from lmclient.errors import ConfigurationError
 from lmclient.server.app import create_app
 from lmclient.settings import Settings
 
+KEEP_ALIVE = 75
+"""Seconds that an idle connection stays open: longer than clients keep theirs (5 to 60), so that none
+sends its next request into a connection that is just being closed."""
 SHUTDOWN = 5
 """Seconds that running answers have to come to their end when the server stops."""
 
@@ -104,6 +107,7 @@ class _Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
+                timeout_keep_alive=KEEP_ALIVE,
                 timeout_graceful_shutdown=SHUTDOWN,
             )
         )

@@ -74,7 +74,8 @@ async def plain_proxy(upstream: str, folder: Path) -> AsyncIterator[str]:
 
     app = Starlette(routes=[Route("/v1/chat/completions", chat, methods=["POST"])])
     sockets = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_keep_alive=75)
+    server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve(sockets))
     yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}/v1"
     server.should_exit = True
