@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
@@ -15,7 +16,13 @@ from lmclient.core.http import HttpRequest
 from lmclient.core.request import CompletionRequest, Options
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.core.tools import Tool
-from lmclient.errors import BadRequestError, ConfigurationError, ProtocolError, UnsupportedOptionError
+from lmclient.errors import (
+    BadRequestError,
+    ConfigurationError,
+    LMClientError,
+    ProtocolError,
+    UnsupportedOptionError,
+)
 from lmclient.interceptors.base import Closeable, Interceptor, chain
 from lmclient.interceptors.retry import RetryInterceptor
 from lmclient.profiles.directory import Profiles, Target
@@ -90,6 +97,7 @@ class AsyncClient:
             interceptors = default_interceptors(settings, self._providers.fingerprint)
         self._interceptors = tuple(interceptors)
         self._call = chain(self._interceptors, self._providers.open)
+        self._streams: weakref.WeakSet[AsyncCompletionStream] = weakref.WeakSet()
 
     async def complete(
         self, target: Target, conversation: ConversationLike, **options: Unpack[CallOptions]
@@ -120,7 +128,9 @@ class AsyncClient:
         if options.pop("retries", 0):
             raise UnsupportedOptionError("A stream cannot be taken back; use retries with complete().")
         request = self._request(target, conversation, options, stream=True)
-        return AsyncCompletionStream(lambda: self._call(request))
+        stream = AsyncCompletionStream(lambda: self._call(request))
+        self._streams.add(stream)
+        return stream
 
     @property
     def spend(self) -> AsyncSpend:
@@ -176,7 +186,12 @@ class AsyncClient:
         return self._providers.provider(request.profile).preview(request)
 
     async def aclose(self) -> None:
-        """Releases the connections. Calls afterwards raise `LMClientError`; closing again is fine."""
+        """Releases the connections. Calls afterwards raise `LMClientError`; closing again is fine.
+
+        Streams that are still open on this event loop are left, so that what they cost is booked.
+        """
+        for stream in [*self._streams]:
+            await stream.interrupt(LMClientError("The client was closed while the stream was read."))
         for interceptor in self._interceptors:
             if isinstance(interceptor, Closeable):
                 await interceptor.aclose()

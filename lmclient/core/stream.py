@@ -63,6 +63,8 @@ class AsyncCompletionStream:
         self._loop = _running_loop()
         self._ready: deque[Chunk] = deque()
         self._callbacks: list[EndCallback] = []
+        self._ends = False
+        self._interruption: LMClientError | None = None
         self._completion: Completion | None = None
 
     @classmethod
@@ -110,7 +112,7 @@ class AsyncCompletionStream:
             self._ready.clear()
             return batch
         if self._completion is not None:
-            return ()
+            return self._at_end()
         source = self._source or await self._started()
         try:
             batch_ = await source.next_batch()
@@ -119,6 +121,7 @@ class AsyncCompletionStream:
             raise
         if not batch_:
             await self._finish(source.result(), None)
+            return self._at_end()
         return batch_
 
     async def wait(self) -> Completion:
@@ -140,6 +143,17 @@ class AsyncCompletionStream:
         self._ready.clear()
         if self._completion is None and self._source is not None:
             await self._fail(self._source, asyncio.CancelledError("the caller left the stream"))
+
+    async def interrupt(self, error: LMClientError) -> None:
+        """Leaves a stream of this event loop that runs; whoever reads on gets the error.
+
+        One that has not begun, or runs on another loop, is left as it is.
+        """
+        if self._source is None or self._completion is not None:
+            return
+        if self._loop is asyncio.get_running_loop():
+            self._interruption = error
+            await self.aclose()
 
     def abort(self) -> None:
         """Closes the connection at once, without waiting and without the callbacks."""
@@ -172,6 +186,11 @@ class AsyncCompletionStream:
             self._start = None
         return self._source
 
+    def _at_end(self) -> Sequence[Chunk]:
+        if self._interruption is not None:
+            raise self._interruption
+        return ()
+
     async def _fail(self, source: ChunkSource, error: BaseException) -> None:
         """Ends the stream with what has arrived. Also when cancelled: its spend must be booked."""
         with anyio.CancelScope(shield=True):
@@ -185,6 +204,9 @@ class AsyncCompletionStream:
 
     async def _finish(self, completion: Completion, error: BaseException | None) -> None:
         """Runs all callbacks; one that raises makes the stream fail for those after it."""
+        if self._ends:  # one task reads and another closes: the end is told once
+            return
+        self._ends = True
         self._completion = completion
         raised: BaseException | None = None
         for callback in self._callbacks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -212,3 +213,23 @@ async def test_a_stream_that_an_interceptor_fails_on_is_closed_at_once(
         with pytest.raises(ValueError, match="blocked"):
             await client.stream(asked, "Hello").wait()
         assert len(ended) == 1
+
+
+async def test_the_end_is_told_once_also_if_one_task_reads_and_others_close(
+    settings: Settings, fault_provider: FaultProvider
+) -> None:
+    ended: list[BaseException | None] = []
+
+    async def end(completion: Completion, error: BaseException | None) -> None:
+        await asyncio.sleep(0)
+        ended.append(error)
+
+    asked = ModelProfile(provider="openai-chat", model="mock", url=fault_provider.url("hang_mid_stream"))
+    async with AsyncClient(settings, interceptors=[]) as client:
+        stream = client.stream(asked, "Hello")
+        stream.on_end(end)
+        await anext(stream)
+        reading = asyncio.create_task(stream.wait())
+        await asyncio.sleep(0)
+        await asyncio.gather(stream.aclose(), stream.aclose(), reading, return_exceptions=True)
+    assert len(ended) == 1

@@ -129,6 +129,31 @@ async def test_stream_that_is_left_is_booked_as_cancelled_and_estimated(
     assert row.cost == (row.input_tokens * 2 + row.output_tokens * 8) / Decimal(1_000_000)
 
 
+def test_stream_that_is_open_when_its_client_closes_is_booked(
+    settings: Settings, fault: Callable[[str], ModelProfile]
+) -> None:
+    with Client(settings) as client:
+        stream = client.stream(fault("hang_mid_stream"), "Hello")
+        next(stream)
+    assert stream.completion.text
+    with Client(settings) as client:
+        (row,) = client.spend.records()
+    assert (row.status, row.estimated) == ("cancelled", True)
+
+
+async def test_a_reader_does_not_outlive_its_client(
+    settings: Settings, fault: Callable[[str], ModelProfile]
+) -> None:
+    async with AsyncClient(settings) as client:
+        stream = client.stream(fault("hang_mid_stream"), "Hello")
+        await anext(stream)
+        reading = asyncio.create_task(stream.wait())
+        await asyncio.sleep(0)
+    await asyncio.wait({reading}, timeout=2)
+    assert reading.done()
+    assert isinstance(reading.exception(), LMClientError)
+
+
 async def test_cancelled_call_is_booked(client: AsyncClient, fault: Callable[[str], ModelProfile]) -> None:
     async def read_on() -> None:
         async with client.stream(fault("hang_mid_stream"), "hi") as stream:
