@@ -68,7 +68,10 @@ class Browser:
 
     def shows(self, selector: str, text: str) -> None:
         """Waits until the text is in one of the elements."""
-        script = "return [...document.querySelectorAll(arguments[0])].some(e => e.innerText.includes(arguments[1]))"
+        script = (
+            "const [selector, text] = arguments;"
+            "return [...document.querySelectorAll(selector)].some(each => each.innerText.includes(text))"
+        )
         self.until(lambda: self.run(script, selector, text))
 
     def click(self, selector: str) -> None:

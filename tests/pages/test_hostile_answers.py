@@ -20,7 +20,7 @@ HOSTILE = """\
 
 | <b onmouseover="window.hacked=10">cell</b> | `<i>` |
 | --- | --- |
-| <style>body{display:none}</style> | <form action="https://evil.example"><input></form> |
+| <style>body{display:none}</style> | <form action="/v1/models"><input></form> |
 
 ```html" onclick="window.hacked=11
 <img src=x onerror="window.hacked = 12">
@@ -33,7 +33,7 @@ def test_html_in_an_answer_does_nothing(browser: Browser, url: str, upstream: Up
     browser.ask("Hack me.")
     upstream.say(HOSTILE, reasoning=HOSTILE)
     browser.answered()
-    browser.run("for (const each of document.querySelectorAll('.assistant *')) each.click()")
+    browser.run("for (const each of document.querySelectorAll('.said *, .thoughts')) each.click()")
     assert browser.run("return window.hacked") is None
     foreign = "img, script, svg, iframe, style, form, b, i, [onerror], [onload], [onclick], [style], #prompt"
     assert (
@@ -80,7 +80,7 @@ def test_inline_script_would_not_run_even_if_it_got_into_the_page(one_browser: B
         "[" * 30_000,
         "[a](" * 15_000,
         "![" * 15_000,
-        "`" * 3 + " ``" * 15_000,
+        "`" * 3 + " ``" * 5_000,
         "> " * 10_000 + "deep",
         "- " * 10_000 + "deep",
         "| " * 10_000 + "\n" + "|-" * 10_000,
@@ -88,7 +88,7 @@ def test_inline_script_would_not_run_even_if_it_got_into_the_page(one_browser: B
         "https://a.example/((((" * 4_000,
         "#" * 30_000,
         "\n".join(" " * depth + "- x" for depth in range(800)),
-        "1. \n" * 10_000,
+        "1. \n" * 3_000,
         "\\" * 30_000,
         "-" * 30_000 + "x",
         " " * 30_000 + "x",

@@ -66,7 +66,11 @@ page.new.addEventListener("click", () => {
   kept();
   page.prompt.focus();
 });
-addEventListener("pagehide", kept);
+addEventListener("pagehide", () => {
+  // Whoever leaves has stopped the answer; the browser would call it a broken connection.
+  stop();
+  kept();
+});
 
 /** Shows the conversation that the browser keeps. */
 function open() {

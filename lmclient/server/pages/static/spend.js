@@ -34,7 +34,8 @@ let timer = 0;
 
 for (const id of ["by", "days"]) page[id].addEventListener("change", () => guarded(loadReport));
 page.measure.addEventListener("change", drawCharts);
-for (const id of ["filter", "outcome"]) page[id].addEventListener("input", drawRecords);
+page.filter.addEventListener("input", drawRecords);
+page.outcome.addEventListener("change", drawRecords);
 new ResizeObserver(drawCharts).observe(page.charts);
 document.addEventListener("visibilitychange", () => document.hidden || poll());
 poll();
