@@ -14,10 +14,10 @@ from openai.types.responses import Response
 from lmclient import Client, ModelProfile, ProviderError, Settings
 from lmclient.testing import ReplayProvider
 
-from .exchange import MISSING, OWN, RECORDED, RecordedExchange, exchanges
+from .exchange import MISSING, RECORDED, RecordedExchange, exchanges
 
-CHAT = [*exchanges(OWN / "openai_chat"), *exchanges(RECORDED, "openai-chat.*.json")]
-RESPONSES = [*exchanges(OWN / "openai_responses"), *exchanges(RECORDED, "openai-responses.*.json")]
+CHAT = exchanges(RECORDED, "openai-chat.*.json")
+RESPONSES = exchanges(RECORDED, "openai-responses.*.json")
 PLAIN_CHAT = [exchange for exchange in CHAT if not exchange.stream]
 PLAIN_RESPONSES = [exchange for exchange in RESPONSES if not exchange.stream]
 STREAMED_CHAT = [exchange for exchange in CHAT if exchange.stream]
