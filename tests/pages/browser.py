@@ -32,6 +32,7 @@ class Browser:
 
     def __init__(self, driver: webdriver.Chrome) -> None:
         self.driver = driver
+        self.patience = PATIENCE
 
     def get(self, url: str) -> None:
         """Opens a page, with nothing kept from before."""
@@ -59,7 +60,7 @@ class Browser:
 
     def until(self, condition: Callable[[], T | None]) -> T:
         """What the condition returns once that is true."""
-        return WebDriverWait(self.driver, PATIENCE, 0.02).until(lambda _: condition())  # type: ignore[return-value]  # it waits until there is one
+        return WebDriverWait(self.driver, self.patience, 0.02).until(lambda _: condition())  # type: ignore[return-value]  # it waits until there is one
 
     def text(self, selector: str) -> str:
         """The text that the first element shows, "" without one."""

@@ -13,7 +13,7 @@ import pytest
 from lmclient.testing import FaultProvider
 from lmclient.testing.hosting import running_in_thread
 
-from .browser import CHROMIUM, DRIVER, Browser, open_browser
+from .browser import CHROMIUM, DRIVER, PATIENCE, Browser, open_browser
 from .served import chat_profile, serving
 from .upstream import Upstream, open_upstream
 
@@ -42,6 +42,7 @@ def one_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def browser(one_browser: Browser) -> Iterator[Browser]:
     """A browser whose console must be empty when the test ends."""
     one_browser.errors()
+    one_browser.patience = PATIENCE
     yield one_browser
     assert one_browser.errors() == []
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lmclient.spend.budgets import ANY, Claim, claims_on, key_of, open_tags
+from lmclient.spend.budgets import ANY, Claim, claims_on, open_tags
 from lmclient.spend.database import Database
 from lmclient.spend.ledger import EXACT
 from lmclient.spend.reports import report
@@ -129,11 +129,12 @@ def _rows_of(database: Database, statement: str, claim: Claim, *parameters: obje
 
 
 def _values(claim: Claim, key: str) -> tuple[str, ...] | None:
-    """The values in a key of the budget, None if it is another one's or says that the budget began."""
+    """The values in a key of the budget; None if it is no value's, such as the mark that the budget began."""
     names, rest = open_tags(claim.budget), key.removeprefix(claim.definition)
     if not names:
         return () if not rest else None
     if not rest.startswith("["):
         return None
     values = tuple(json.loads(rest))
-    return values if len(values) == len(names) and key == key_of(claim.definition, values) else None
+    # Costs of calls that lack one of the tags are kept under null, and are nobody's budget.
+    return values if len(values) == len(names) and None not in values else None

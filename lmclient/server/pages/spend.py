@@ -21,7 +21,7 @@ from lmclient.server.pages.budget_states import budget_states
 from lmclient.spend.client import AsyncSpend
 from lmclient.spend.ledger import Ledger
 from lmclient.spend.records import SpendRecord
-from lmclient.spend.reports import SpendRow
+from lmclient.spend.reports import GROUPS, SpendRow
 from lmclient.ui.events import encode
 from lmclient.ui.openai_errors import OpenAIError
 
@@ -31,7 +31,7 @@ PERIODS = {"today": 1, "week": 7, "month": 30}
 """The days, today included, of each total."""
 MAX_DAYS = 3660
 MAX_RECORDS = 500
-_LOOKED_THROUGH = 10_000
+_LOOKED_THROUGH = 2_000
 """How many of the newest records are read to find a token's own among them."""
 
 
@@ -64,6 +64,9 @@ async def overview(request: Request) -> Json:
 async def report(request: Request) -> Json:
     """A report of the last `days` by each `by` of the query, as `client.spend.report` makes it."""
     by = request.query_params.getlist("by")
+    for name in by:
+        if name not in GROUPS and not (name.startswith("tag:") and len(name) > 4):
+            raise BadRequestError(f"by is {name!r:.40}; expected {', '.join(GROUPS)} or tag:NAME.")
     days = _count(request, "days", 30, MAX_DAYS)
     since = _today() - datetime.timedelta(days=days - 1)
     rows = await _spend(request).report(by, since=since, where=_where(request))
