@@ -6,8 +6,10 @@ import asyncio
 import datetime
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -112,13 +114,13 @@ class Ledger:
                 self._pid = os.getpid()
 
     def _new_writer(self) -> Writer:
-        return Writer(self._connect, public_url(self._url), INSERT)
-
-    def _connect(self) -> Database:
-        return connect(self._url)
+        # The writer's thread does not hold the ledger, so that a forgotten one ends its thread.
+        writer = Writer(partial(connect, self._url), public_url(self._url), INSERT)
+        weakref.finalize(self, writer.end).atexit = False
+        return writer
 
     def _read(self, query: Callable[[Database], T]) -> T:
-        database = self._connect()
+        database = connect(self._url)
         try:
             with database.transaction(write=False):
                 return query(database)

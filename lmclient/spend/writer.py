@@ -83,6 +83,11 @@ class Writer:
             if not self._queue.empty():  # whoever put that may have seen the thread that has ended
                 self._start()
 
+    def end(self) -> None:
+        """Has the thread end once all is written, without waiting for it."""
+        if self._thread is not None:
+            self._queue.put(None)
+
     def _start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="lmclient-ledger", daemon=True)
         self._thread.start()
