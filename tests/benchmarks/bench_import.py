@@ -1,6 +1,6 @@
 """What `import lmclient` costs, against `import openai`.
 
-    python tests/benchmarks/bench_import.py
+python tests/benchmarks/bench_import.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether memory or open sockets grow with streams that are started and left.
 
-    python tests/benchmarks/bench_leaks.py
+python tests/benchmarks/bench_leaks.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the synchronous client adds to the asynchronous one, per call.
 
-    python tests/benchmarks/bench_sync.py
+python tests/benchmarks/bench_sync.py
 """
 
 from __future__ import annotations
