@@ -30,6 +30,9 @@ import json, os, socket, sys
 arguments = sys.argv[1:]
 if arguments[:1] == ["local"]:  # keeps a server of its own, and gets signals
     os.execv("{sys.executable}", ["{sys.executable}", "-m", "lmclient", *arguments])
+if arguments[:1] == ["serve"]:  # the same, and its providers are the model server
+    program = "from tests.docs.redirecting import redirect; redirect(); from lmclient.cli import main; main()"
+    os.execv("{sys.executable}", ["{sys.executable}", "-c", program, *arguments])
 with socket.socket(socket.AF_UNIX) as server:
     server.connect(os.environ["{SOCKET}"])
     call = {{"arguments": arguments, "directory": os.getcwd(), "environment": dict(os.environ)}}
