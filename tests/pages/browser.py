@@ -60,7 +60,7 @@ class Browser:
 
     def until(self, condition: Callable[[], T | None]) -> T:
         """What the condition returns once that is true."""
-        return WebDriverWait(self.driver, self.patience, 0.02).until(lambda _: condition())  # type: ignore[return-value]  # it waits until there is one
+        return WebDriverWait(self.driver, self.patience, 0.05).until(lambda _: condition())  # type: ignore[return-value]  # it waits until there is one
 
     def text(self, selector: str) -> str:
         """The text that the first element shows, "" without one."""

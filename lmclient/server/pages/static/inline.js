@@ -87,8 +87,7 @@ class Inline {
   }
 
   add(...nodes) {
-    const { children } = this.stack[this.stack.length - 1];
-    for (const node of nodes) children.push(node);
+    addTo(this.stack[this.stack.length - 1].children, nodes);
     return true;
   }
 
@@ -208,8 +207,8 @@ class Inline {
       // Brackets that are no link may stand around half of an emphasis, so only they dissolve.
       const frame = this.stack[index];
       const { children } = this.stack[index - 1];
-      children.push(frame.opener);
-      for (const child of frame.children) children.push(child);
+      addTo(children, [frame.opener]);
+      addTo(children, frame.children);
       this.stack.splice(index, 1);
       return this.add("]");
     }
@@ -237,9 +236,18 @@ class Inline {
   dissolve(index) {
     const { children } = this.stack[index];
     for (const frame of this.stack.splice(index + 1)) {
-      children.push(frame.opener);
-      for (const child of frame.children) children.push(child);
+      addTo(children, [frame.opener]);
+      addTo(children, frame.children);
     }
+  }
+}
+
+// Text beside text is one text: a page of a hundred thousand nodes would be slow.
+function addTo(children, nodes) {
+  for (const node of nodes) {
+    const last = children.length - 1;
+    if (typeof node === "string" && typeof children[last] === "string") children[last] += node;
+    else children.push(node);
   }
 }
 
