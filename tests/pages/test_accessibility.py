@@ -56,6 +56,9 @@ def test_the_chat_page_while_and_after_answering(
     assert findings(browser, axe) == []
     upstream.finish()
     browser.answered()
+    browser.ask("Once more?")
+    upstream.say(ANSWER)
+    browser.answered(2)
     browser.click(".reasoning summary")
     browser.click("#system-panel summary")
     browser.click(".user .actions button")

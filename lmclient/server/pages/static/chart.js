@@ -183,7 +183,7 @@ function asTable(days, groups, table, shown) {
   const made = element("table", {}, element("thead", {}, head), element("tbody", {}, rows));
   const frame = element(
     "div",
-    { class: "scrolls", tabindex: "0", role: "region", "aria-label": "Figures by day" },
+    { class: "scrolls", tabindex: "0", role: "group", "aria-label": "Figures by day" },
     made,
   );
   return element("details", {}, element("summary", {}, "Show as a table"), frame);

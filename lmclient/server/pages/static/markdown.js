@@ -103,7 +103,7 @@ function codeBlock(text, language) {
       element("span", {}, language || "code"),
       copyButton(() => text),
     ),
-    element("pre", { tabindex: "0", role: "region", "aria-label": name }, element("code", {}, text)),
+    element("pre", { tabindex: "0", role: "group", "aria-label": name }, element("code", {}, text)),
   );
 }
 
@@ -207,7 +207,7 @@ function table(lines, at) {
   const show = () =>
     element(
       "div",
-      { class: "scrolls", tabindex: "0", role: "region", "aria-label": "Table" },
+      { class: "scrolls", tabindex: "0", role: "group", "aria-label": "Table" },
       element(
         "table",
         {},

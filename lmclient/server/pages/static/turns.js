@@ -72,7 +72,7 @@ function reasoningView(turn) {
   const kept = document.createTextNode("");
   const text = element(
     "div",
-    { class: "thoughts", tabindex: "0", role: "region", "aria-label": "Reasoning" },
+    { class: "thoughts", tabindex: "0", role: "group", "aria-label": "Reasoning" },
     kept,
   );
   let isDecided = false;
