@@ -63,11 +63,15 @@ class BackgroundLoop:
 
     def close(self, release: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
         """Awaits `release` on the loop, cancels what still runs there, and ends its thread."""
-        self._closed = True
-        running, thread = self._running, self._thread
-        if running is None or thread is None or self._pid != os.getpid():
+        if self._pid != os.getpid():  # the loop is the parent's
+            self._closed = True
             return
-        self._running = None
+        with self._lock:  # a loop that is just starting is closed, too
+            self._closed = True
+            running, thread = self._running, self._thread
+            self._running = None
+        if running is None or thread is None:
+            return
         if thread is threading.current_thread():  # collected as garbage there: ends with the process
             return
         loop, stop = running

@@ -145,15 +145,14 @@ class AsyncCompletionStream:
             await self._fail(self._source, asyncio.CancelledError("the caller left the stream"))
 
     async def interrupt(self, error: LMClientError) -> None:
-        """Leaves a stream of this event loop that runs; whoever reads on gets the error.
+        """Leaves a stream of this event loop, also one that is just beginning; readers get the error.
 
-        One that has not begun, or runs on another loop, is left as it is.
+        One that has ended, or runs on another loop, is left as it is.
         """
-        if self._source is None or self._completion is not None:
-            return
-        if self._loop is asyncio.get_running_loop():
+        if self._completion is None and self._loop in (None, asyncio.get_running_loop()):
             self._interruption = error
-            await self.aclose()
+            if self._source is not None:
+                await self.aclose()
 
     def abort(self) -> None:
         """Closes the connection at once, without waiting and without the callbacks."""
@@ -184,6 +183,9 @@ class AsyncCompletionStream:
             self._loop = asyncio.get_running_loop()
             self._source = await self._start()
             self._start = None
+            if self._interruption is not None:  # its client was closed in the meantime
+                await self.aclose()
+                raise self._interruption
         return self._source
 
     def _at_end(self) -> Sequence[Chunk]:
