@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -21,9 +22,10 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--disable-dev-shm-usage", "--disable-renderer-backgrounding"),
     *("--no-proxy-server", "--force-device-scale-factor=1", "--lang=en", "--window-size=1280,900"),
 )
-PATIENCE = 10.0
+PATIENCE = 30.0
 """Seconds that a test waits for what it expects; it goes on at once when that is there."""
 
 
@@ -59,8 +61,13 @@ class Browser:
         return self.until(lambda: (self.all(selector) or [None])[0])
 
     def until(self, condition: Callable[[], T | None]) -> T:
-        """What the condition returns once that is true."""
-        return WebDriverWait(self.driver, self.patience, 0.05).until(lambda _: condition())  # type: ignore[return-value]  # it waits until there is one
+        """What the condition returns once that is true, whatever is drawn anew meanwhile."""
+        wait = WebDriverWait(self.driver, self.patience, 0.05, [StaleElementReferenceException])
+        try:
+            return wait.until(lambda _: condition())  # type: ignore[return-value]  # it waits until there is one
+        except TimeoutException as error:
+            shown = self.run("return document.body.innerText")[:2000]
+            raise AssertionError(f"it never came; {self.driver.current_url} shows: {shown}") from error
 
     def text(self, selector: str) -> str:
         """The text that the first element shows, "" without one."""
@@ -77,7 +84,14 @@ class Browser:
 
     def click(self, selector: str) -> None:
         """Clicks the first element that fits, once it can be seen."""
-        self.until(lambda: [found for found in self.all(selector) if found.is_displayed()])[0].click()
+
+        def clicked() -> bool:
+            seen = [found for found in self.all(selector) if found.is_displayed()]
+            if seen:
+                seen[0].click()
+            return bool(seen)
+
+        self.until(clicked)
 
     def press(self, *keys: str) -> None:
         """Presses keys wherever the focus is."""

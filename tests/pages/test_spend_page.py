@@ -152,7 +152,11 @@ def test_calls_and_tokens_can_be_shown_and_other_days(browser: Browser, booked: 
 def test_the_figures_can_be_read_as_a_table(browser: Browser, booked: str) -> None:
     browser.get(booked)
     browser.click("#charts details summary")
-    assert browser.text("#charts tbody tr:last-child") == f"{NOW:%Y-%m-%d} $0.50 $2.25"
+    shown = f"{NOW:%Y-%m-%d} $0.50 $2.25"
+    browser.until(lambda: browser.text("#charts tbody tr:last-child") == shown)
+    Select(browser.one("#days")).select_by_value("90")
+    browser.until(lambda: len(browser.all("#charts tbody tr")) == 4)
+    assert browser.text("#charts tbody tr:last-child") == shown, "what is drawn anew stays open"
 
 
 def test_the_last_requests_can_be_filtered(browser: Browser, booked: str) -> None:

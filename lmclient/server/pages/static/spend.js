@@ -31,12 +31,13 @@ let records = [];
 let report = null;
 let asked = 0;
 let timer = 0;
+let width = 0;
 
 for (const id of ["by", "days"]) page[id].addEventListener("change", () => guarded(loadReport));
 page.measure.addEventListener("change", drawCharts);
 page.filter.addEventListener("input", drawRecords);
 page.outcome.addEventListener("change", drawRecords);
-new ResizeObserver(drawCharts).observe(page.charts);
+new ResizeObserver(fitCharts).observe(page.charts);
 document.addEventListener("visibilitychange", () => document.hidden || poll());
 poll();
 
@@ -110,7 +111,16 @@ async function loadReport() {
 }
 
 function drawCharts() {
-  if (report) page.charts.replaceChildren(...chartsOf(report, page.measure.value, page.charts.clientWidth));
+  if (!report) return;
+  width = page.charts.clientWidth;
+  const opened = [...page.charts.querySelectorAll("details")].map((table) => table.open);
+  page.charts.replaceChildren(...chartsOf(report, page.measure.value, width));
+  page.charts.querySelectorAll("details").forEach((table, index) => (table.open = opened[index] ?? false));
+}
+
+// A table that is opened makes the charts higher, which is no reason to draw them anew.
+function fitCharts() {
+  if (page.charts.clientWidth !== width) drawCharts();
 }
 
 function drawRecords() {
