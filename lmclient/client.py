@@ -208,7 +208,8 @@ class AsyncClient:
     def _request(
         self, target: Target, conversation: ConversationLike, options: CallOptions, *, stream: bool
     ) -> CompletionRequest:
-        self._providers.check_open()
+        if self._providers.closed:
+            self._providers.check_open()
         profiles, category = self._profiles.resolve(target)
         profile = profiles[0]
         timeout, tags = options.pop("timeout", None), options.pop("tags", None)
@@ -278,9 +279,9 @@ def _options(options: CallOptions) -> Options:
 
     Raises `ConfigurationError` for one that does not exist, `BadRequestError` for a wrong value.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    if not given:
+    if not options:
         return _NO_OPTIONS
+    given = {name: value for name, value in options.items() if value is not None}
     if unknown := given.keys() - set(Options.__struct_fields__):
         known = ", ".join(CallOptions.__annotations__)
         raise ConfigurationError(f"A call has no option {min(unknown)!r}; there are {known}.")

@@ -54,18 +54,21 @@ class AsyncCompletionStream:
     the connection. Not to be iterated from two tasks at once.
     """
 
+    _start: Callable[[], Awaitable[ChunkSource]] | None = None
+    _source: ChunkSource | None = None
+    _ends = False
+    _interruption: LMClientError | None = None
+    _completion: Completion | None = None
+
     def __init__(self, source: ChunkSource | Callable[[], Awaitable[ChunkSource]]) -> None:
         if callable(source):
-            self._start: Callable[[], Awaitable[ChunkSource]] | None = source
-            self._source: ChunkSource | None = None
+            self._start = source
         else:
-            self._start, self._source = None, source
-        self._loop = _running_loop()
+            self._source = source
+        # A dropped stream is closed on the loop that it was made on, None if there was none.
+        self._loop = asyncio._get_running_loop()
         self._ready: deque[Chunk] = deque()
         self._callbacks: list[EndCallback] = []
-        self._ends = False
-        self._interruption: LMClientError | None = None
-        self._completion: Completion | None = None
 
     @classmethod
     def of(cls, completion: Completion, chunks: Iterable[Chunk] = ()) -> AsyncCompletionStream:
@@ -127,8 +130,11 @@ class AsyncCompletionStream:
     async def wait(self) -> Completion:
         """Reads the rest of the stream and returns the completion."""
         self._ready.clear()
-        while await self.next_batch():
-            pass
+        if isinstance(self._source, _Finished) and not self._ends:
+            await self._finish(self._source.result(), None)
+        else:
+            while await self.next_batch():
+                pass
         return self.completion
 
     def result(self) -> Completion:
@@ -218,14 +224,6 @@ class AsyncCompletionStream:
                 raised = error = problem
         if raised is not None:
             raise raised
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop that a stream made here belongs to: a dropped stream is closed there."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 class _Finished:

@@ -24,6 +24,10 @@ class Interceptor(Protocol):
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream: ...
 
 
+class Forwarding:
+    """The mark of an interceptor that hands on every stream it is given, so that none need be closed."""
+
+
 @runtime_checkable
 class Closeable(Protocol):
     """An interceptor that holds something; the client closes it, once for each `aclose` of its own."""
@@ -77,6 +81,8 @@ def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
 
     Else what they cost would not be booked, and what they hold kept until they are collected.
     """
+    if isinstance(interceptor, Forwarding):
+        return lambda request: interceptor(request, call_next)
 
     async def call(request: CompletionRequest) -> AsyncCompletionStream:
         given: list[AsyncCompletionStream] = []

@@ -10,12 +10,12 @@ from lmclient.core.completion import Completion
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.errors import CircuitOpenError, ProviderError, ServerError, TransportError
-from lmclient.interceptors.base import CallNext
+from lmclient.interceptors.base import CallNext, Forwarding
 
 _Key = tuple[str, str, str]
 
 
-class CircuitBreakerInterceptor:
+class CircuitBreakerInterceptor(Forwarding):
     """Lets no call of a profile through for a while after `failures` calls in a row have failed.
 
     A failure is what another try later may cure: no connection, a timeout, an interrupted answer, a
@@ -52,7 +52,8 @@ class CircuitBreakerInterceptor:
             self._close_on_probation(circuit)
 
         async def end(completion: Completion, error: BaseException | None) -> None:
-            self._over(circuit, False, error)
+            if circuit.failures or error is not None:
+                self._over(circuit, False, error)
 
         stream.on_end(end)
         return stream
@@ -80,8 +81,6 @@ class CircuitBreakerInterceptor:
 
     def _over(self, circuit: _Circuit, probing: bool, error: BaseException | None) -> None:
         """Takes in how a call ended. A cancelled one, or one never sent, tells nothing."""
-        if not circuit.failures and error is None:
-            return
         with self._lock:
             if probing:
                 circuit.probing = False

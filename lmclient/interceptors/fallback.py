@@ -26,7 +26,7 @@ from lmclient.errors import (
     ServerError,
     TransportError,
 )
-from lmclient.interceptors.base import CallNext
+from lmclient.interceptors.base import CallNext, Forwarding
 from lmclient.interceptors.retry import is_retryable
 from lmclient.profiles.model import ModelProfile
 
@@ -41,7 +41,7 @@ _CURABLE = (
 )
 
 
-class FallbackInterceptor:
+class FallbackInterceptor(Forwarding):
     """Tries `request.fallbacks` in their order when a profile fails as another may not.
 
     That is: what retries did not cure, an exhausted quota, a refused key (with a warning in the log:

@@ -10,7 +10,7 @@ from typing import Any
 from lmclient.core.completion import Completion
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
-from lmclient.interceptors.base import CallNext
+from lmclient.interceptors.base import CallNext, Forwarding
 from lmclient.providers.redaction import redact, secrets_of
 
 logger = logging.getLogger("lmclient.calls")
@@ -18,7 +18,7 @@ logger = logging.getLogger("lmclient.calls")
 logger.addHandler(logging.NullHandler())
 
 
-class LogInterceptor:
+class LogInterceptor(Forwarding):
     """Writes a record to the logger `lmclient.calls` when a call is over.
 
     Answers are INFO, errors WARNING; a call that its caller left is INFO. The fields are attributes of

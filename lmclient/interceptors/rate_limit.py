@@ -12,7 +12,7 @@ from lmclient.core.request import Attempt, CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.core.usage import Usage
 from lmclient.errors import ConnectError, ProviderError, RateLimitTimeoutError
-from lmclient.interceptors.base import CallNext
+from lmclient.interceptors.base import CallNext, Forwarding
 from lmclient.limits.base import Demand, Lease
 from lmclient.limits.limiter import Limiter
 from lmclient.limits.storage import store_at
@@ -23,7 +23,7 @@ ASSUMED_OUTPUT = 1024
 """Tokens that an answer is assumed to take where neither the call nor the profile limits it."""
 
 
-class RateLimitInterceptor:
+class RateLimitInterceptor(Forwarding):
     """Admits calls as the `limits` of their profiles allow; the others wait in the order they came.
 
     Requests and tokens are counted over each stretch of 60 seconds, not per clock minute. A call

@@ -19,7 +19,7 @@ from lmclient.errors import (
     ServerError,
     StreamInterruptedError,
 )
-from lmclient.interceptors.base import CallNext
+from lmclient.interceptors.base import CallNext, Forwarding
 
 T = TypeVar("T")
 FIRST_WAIT = 0.5
@@ -28,7 +28,7 @@ JITTER = 0.25
 """Seconds by which a wait that the provider asked for is stretched at most, so that callers spread."""
 
 
-class RetryInterceptor:
+class RetryInterceptor(Forwarding):
     """Repeats a call that failed in a way that another try may cure.
 
     That is: no connection, a connection lost before the first chunk reached the caller, and the

@@ -7,12 +7,12 @@ import anyio
 from lmclient.core.completion import Completion
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
-from lmclient.interceptors.base import CallNext
+from lmclient.interceptors.base import CallNext, Forwarding
 from lmclient.spend.ledger import Ledger
 from lmclient.spend.records import records_of
 
 
-class SpendInterceptor:
+class SpendInterceptor(Forwarding):
     """One row in the ledger for each attempt, committed before the caller has the end of the answer.
 
     Failed, cancelled and interrupted attempts are booked with what had arrived, answers of the cache
@@ -25,7 +25,8 @@ class SpendInterceptor:
         self._ledger = ledger
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
-        await self._ledger.open()
+        if not self._ledger.is_open:
+            await self._ledger.open()
         first = len(request.attempts)
         try:
             stream = await call_next(request)

@@ -24,15 +24,16 @@ class Splitter(Protocol):
 class Answer:
     """What has arrived of an answer. Decoders write it, providers make a `Completion` of it."""
 
+    finish_reason: FinishReason | None = None
+    usage: Usage | None = None
+    cost: Decimal | None = None
+    model = ""
+    id = ""
+    _calls: ToolCalls | None = None
+
     def __init__(self, splitter: Splitter | None = None) -> None:
-        self.finish_reason: FinishReason | None = None
-        self.usage: Usage | None = None
-        self.cost: Decimal | None = None
-        self.model = ""
-        self.id = ""
         self.provider_items: list[dict[str, Any]] = []
         self.metadata: dict[str, Any] = {}
-        self.calls = ToolCalls()
         self._splitter = splitter
         self._text: list[str] = []
         self._reasoning: list[str] = []
@@ -67,21 +68,28 @@ class Answer:
             rest, self._splitter = self._splitter.finish(), None
             if (chunk := self.add(rest.text, rest.reasoning)) is not None:
                 chunks.append(chunk)
-        if calls := self.tool_calls():
+        if self._calls is not None and (calls := self.tool_calls()):
             chunks.append(Chunk(tool_calls=calls))
         return chunks
 
+    @property
+    def calls(self) -> ToolCalls:
+        """Where decoders put the tool calls, or fragments of them."""
+        if self._calls is None:
+            self._calls = ToolCalls()
+        return self._calls
+
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls of the answer. Of an answer that was cut off, the last one is not valid."""
-        whole = self.finish_reason in (FinishReason.STOP, FinishReason.TOOL_CALLS, FinishReason.UNKNOWN)
-        if not self.calls:
+        if self._calls is None:
             return ()
-        return self.calls.build(self.id, cut=not whole)
+        whole = self.finish_reason in (FinishReason.STOP, FinishReason.TOOL_CALLS, FinishReason.UNKNOWN)
+        return self._calls.build(self.id, cut=not whole)
 
     def outcome(self) -> FinishReason:
         """Why the answer ended; complete calls make it `TOOL_CALLS`, also if the server says stop."""
         reason = self.finish_reason or FinishReason.UNKNOWN
-        if reason in (FinishReason.STOP, FinishReason.UNKNOWN) and self.calls:
+        if self._calls and reason in (FinishReason.STOP, FinishReason.UNKNOWN):
             return FinishReason.TOOL_CALLS
         return reason
 

@@ -45,11 +45,12 @@ MAX_BODY = 256 * 2**20
 class Decoder(abc.ABC):
     """Reads one answer. See the head of this module for the contract."""
 
+    events = 0
+    ended = False
+    failure: LMClientError | None = None
+
     def __init__(self, splitter: Splitter | None = None) -> None:
         self.answer = Answer(splitter)
-        self.events = 0
-        self.ended = False
-        self.failure: LMClientError | None = None
 
     def feed(self, data: bytes) -> list[Chunk]:
         """The chunks that `data` completes."""
@@ -120,12 +121,10 @@ class SSEDecoder(Decoder):
     wrong; and a server may answer a request for a stream with plain JSON, such as an error.
     """
 
-    def __init__(self, splitter: Splitter | None = None) -> None:
-        super().__init__(splitter)
-        self._sse = SSEParser()
-        self._body: list[bytes] | None = None
-        self._size = 0
-        self._sniffed = False
+    _sse: SSEParser | None = None
+    _body: list[bytes] | None = None
+    _size = 0
+    _sniffed = False
 
     @abc.abstractmethod
     def read_event(self, name: bytes, data: bytes) -> Chunk | None:
@@ -144,7 +143,7 @@ class SSEDecoder(Decoder):
             data = self._sniff(data)
             if not self._sniffed:
                 return
-        if self._body is not None:
+        if self._sse is None:
             self._keep(data)
             return
         for name, payload in self._sse.feed(data):
@@ -161,7 +160,7 @@ class SSEDecoder(Decoder):
             if chunk is not None:
                 chunks.append(chunk)
             return
-        for name, payload in () if self.ended else self._sse.finish():
+        for name, payload in () if self.ended or self._sse is None else self._sse.finish():
             try:
                 chunk = self.read_event(name, payload)
             except ProtocolError:  # half an event: the cut is what matters, and reported below
@@ -181,7 +180,7 @@ class SSEDecoder(Decoder):
         data = b"".join((*(self._body or ()), data))
         start = data.removeprefix(b"\xef\xbb\xbf").lstrip()
         if _EVENT_STREAM.match(start):
-            self._sniffed, self._body = True, None
+            self._sniffed, self._body, self._sse = True, None, SSEParser()
         elif len(start) > _LONGEST_FIELD or start[:1] in (b"{", b"[", b"<"):
             self._sniffed, self._body = True, []
         else:

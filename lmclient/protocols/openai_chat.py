@@ -192,7 +192,7 @@ def encode_messages(request: CompletionRequest, dialect: Dialect) -> list[Json]:
 
 def _encode_turn(turn: Turn, dialect: Dialect) -> Json:
     if type(turn.content) is str and turn.role in (Role.USER, Role.SYSTEM) and turn.name is None:
-        return {"role": turn.role.value, "content": turn.content}
+        return {"role": turn.role, "content": turn.content}
     message = to_message(turn)
     reasoning = message.pop("reasoning_content", None)
     if reasoning and turn.tool_calls and dialect.replay_reasoning:
@@ -323,12 +323,12 @@ class OpenAIChatDecoder(SSEDecoder):
         return "".join(as_str(part.get("text")) or as_str(part.get("summary")) for part in parts)
 
     def _read_usage(self, body: Body) -> None:
-        usage = body.usage if isinstance(body.usage, dict) else as_dict(body.x_groq).get("usage")
-        timings = as_dict(body.timings)
-        read = read_usage(as_dict(usage), timings)
+        usage = body.usage if isinstance(body.usage, dict) else as_dict(as_dict(body.x_groq).get("usage"))
+        read = read_usage(usage, body.timings)
         if read is not None:
             self.answer.usage = read
-            self.answer.cost = read_cost(as_dict(usage))
+            if "cost" in usage:
+                self.answer.cost = read_cost(usage)
 
 
 def merge_details(kept: list[Json], parts: list[Json]) -> None:

@@ -25,23 +25,32 @@ _INPUT_DETAILS = ("prompt_tokens_details", "cache_creation_token_details", "cach
 """Tables of such parts; the last two say for how long Anthropic's cache keeps what was written."""
 
 
-def read_usage(usage: dict[str, Any], timings: dict[str, Any]) -> Usage | None:
+def read_usage(usage: dict[str, Any], timings: object) -> Usage | None:
     """The usage, or from llama.cpp's `timings` where there is none; None if neither says anything."""
-    if usage.get("prompt_tokens") is None and usage.get("completion_tokens") is None:
-        return _read_timings(timings)
+    prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if prompt is None and output is None:
+        return _read_timings(as_dict(timings))
     parts: dict[str, Any] = {}
-    for name in _INPUT_DETAILS:
-        if (table := usage.get(name)) is not None:
-            _add_parts(table, parts)
-    if (table := usage.get("completion_tokens_details")) is not None:
-        parts["reasoning_tokens"] = as_int(as_dict(table).get("reasoning_tokens"))
-    _add_parts(usage, parts)
-    return Usage(
-        input_tokens=as_int(usage.get("prompt_tokens")),
-        output_tokens=_output(usage, parts.get("reasoning_tokens", 0)),
-        details={key: value for key, value in usage.items() if key not in _KNOWN and value is not None},
-        **parts,
-    )
+    if not usage.keys() <= _KNOWN:
+        for name in _INPUT_DETAILS:
+            if name in usage:
+                _add_parts(usage[name], parts)
+        if (table := usage.get("completion_tokens_details")) is not None:
+            parts["reasoning_tokens"] = as_int(as_dict(table).get("reasoning_tokens"))
+        if not _PARTS.keys().isdisjoint(usage):
+            _add_parts(usage, parts)
+        parts["details"] = {
+            key: value for key, value in usage.items() if key not in _KNOWN and value is not None
+        }
+    return _usage(as_int(prompt), as_int(output), as_int(usage.get("total_tokens")), parts)
+
+
+def _usage(prompt: int, output: int, total: int, parts: dict[str, Any]) -> Usage:
+    # xAI and others count the reasoning beside the output; then only the total has both.
+    reasoning = parts.get("reasoning_tokens", 0)
+    if reasoning and total == prompt + output + reasoning:
+        output += reasoning
+    return Usage(input_tokens=prompt, output_tokens=output, **parts)
 
 
 def _add_parts(table: object, parts: dict[str, Any]) -> None:
@@ -74,10 +83,3 @@ def read_cost(usage: dict[str, Any]) -> Decimal | None:
         return None
     stated = Decimal(str(cost))
     return stated if stated.is_finite() else None
-
-
-def _output(usage: dict[str, Any], reasoning: int) -> int:
-    """All output. xAI and others count the reasoning beside it; then only the total has both."""
-    output = as_int(usage.get("completion_tokens"))
-    beside = as_int(usage.get("prompt_tokens")) + output + reasoning
-    return output + reasoning if as_int(usage.get("total_tokens")) == beside else output

@@ -35,16 +35,21 @@ class Watchdog:
         """Allows the answer `seconds` from now for its next sign of life; `limit` names the setting."""
         now = self._loop.time()
         self._limit = limit
-        self._waits_until = now + seconds
-        if self._timer is None or self._timer.when() > self._waits_until:
-            self._arm(min(self._ends(), now + self._look))
+        self._waits_until = ends = now + seconds
+        if self._timer is None or self._timer.when() > ends:
+            if self._call_ends is not None and self._call_ends < ends:
+                ends = self._call_ends
+            self._arm(min(ends, now + self._look))
 
     async def wait(self, awaitable: Awaitable[T]) -> T:
-        """The awaited value. Raises `TimeoutError` when the deadline passes first."""
+        """The awaited value. Raises `TimeoutError` when the deadline passes first.
+
+        What is awaited may move the deadline, and may wait itself for a part of it.
+        """
         task = asyncio.current_task(self._loop)
         assert task is not None
         requested = task.cancelling()
-        self._waiting = task
+        before, self._waiting = self._waiting, task
         try:
             return await awaitable
         except asyncio.CancelledError:
@@ -53,7 +58,7 @@ class Watchdog:
                 raise self._error() from None
             raise
         finally:
-            self._waiting = None
+            self._waiting = before
 
     def stop(self) -> None:
         """Stops the timer."""

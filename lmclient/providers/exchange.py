@@ -43,8 +43,9 @@ class Exchange:
         loop = asyncio.get_running_loop()
         profile = request.profile
         deadline = None
+        self._started = now = loop.time()
         if request.deadline is not None:
-            deadline = loop.time() + request.deadline - time.monotonic()
+            deadline = now + request.deadline - time.monotonic()
         self._loop = loop
         self._request = request
         self._protocol = protocol
@@ -54,7 +55,6 @@ class Exchange:
         self._response: HttpResponse | None = None
         self._first: Sequence[Chunk] = ()
         self._over = False
-        self._started = loop.time()
         self._first_token: float | None = None
         self.attempt = Attempt(profile=profile, started=datetime.datetime.now(datetime.UTC))
         request.attempts.append(self.attempt)
@@ -63,15 +63,18 @@ class Exchange:
         """Sends the request and waits for the first chunk, or all of an answer that is no stream."""
         self._watchdog.allow(self._request.profile.timeouts.first_byte, "first_byte")
         try:
-            self._response = await send(transport, http, self._watchdog)
-            self.attempt.limits = provider_limits(self._response.headers)
-            if self._response.status >= 300:
-                raise await read_error(self._response, self._protocol, self._watchdog)
-            while not self._over and not (self._first and self._request.stream):
-                self._first = await self._advance()
+            await self._watchdog.wait(self._begin(transport, http))
         except BaseException as error:
             await self.aclose(error)
             raise
+
+    async def _begin(self, transport: Transport, http: HttpRequest) -> None:
+        self._response = response = await send(transport, http)
+        self.attempt.limits = provider_limits(response.headers)
+        if response.status >= 300:
+            raise await read_error(response, self._protocol)
+        while not self._over and not (self._first and self._request.stream):
+            self._first = await self._advance(response)
 
     async def next_batch(self) -> Sequence[Chunk]:
         batch, self._first = self._first, ()
@@ -81,15 +84,20 @@ class Exchange:
             return ()
         self._watchdog.allow(self._idle, "idle")
         try:
-            while not batch and not self._over:
-                batch = await self._advance()
+            return await self._watchdog.wait(self._following())
         except BaseException as error:
             await self.aclose(error)
             raise
-        return batch
+
+    async def _following(self) -> Sequence[Chunk]:
+        assert self._response is not None
+        while not self._over:
+            if batch := await self._advance(self._response):
+                return batch
+        return ()
 
     def result(self) -> Completion:
-        return self.attempt.completion or self._completion()
+        return self.attempt.completion or self._completion(self._loop.time() - self._started)
 
     async def aclose(self, error: BaseException | None = None) -> None:
         """Ends the exchange, if it has not ended, and books what has arrived."""
@@ -113,15 +121,14 @@ class Exchange:
         if self._response is not None:
             self._response.abort()
 
-    async def _advance(self) -> Sequence[Chunk]:
+    async def _advance(self, response: HttpResponse) -> Sequence[Chunk]:
         """The chunks of the next piece of the body; sets `_over` at its end."""
-        assert self._response is not None
         decoder = self._decoder
         if decoder.failure is not None:
             raise decoder.failure
         events = decoder.events
-        data = await self._watchdog.wait(self._response.read())
-        at_end = not data or self._response.at_end
+        data = await response.read()
+        at_end = not data or response.at_end
         chunks = decoder.feed(data) if data else []
         if at_end or decoder.ended:
             chunks += decoder.finish()
@@ -131,62 +138,58 @@ class Exchange:
             if not chunks:
                 raise decoder.failure
         elif at_end or decoder.ended:
-            await self._end(at_end)
+            await self._end(response, at_end)
         elif decoder.events != events:
             self._watchdog.allow(self._idle, "idle")
         return chunks
 
-    async def _end(self, at_end: bool) -> None:
+    async def _end(self, response: HttpResponse, at_end: bool) -> None:
         if not at_end:
-            await self._drain()
+            await self._drain(response)
         self._watchdog.stop()
-        assert self._response is not None
-        await self._response.aclose()
+        await response.aclose()
         self._over = True
         self._book(None)
 
-    async def _drain(self) -> None:
+    async def _drain(self, response: HttpResponse) -> None:
         """Reads what follows the announced end, so that the connection can be used again."""
-        assert self._response is not None
         self._watchdog.allow(LINGER, "idle")
         try:
-            while await self._watchdog.wait(self._response.read()):
+            while await self._watchdog.wait(response.read()):
                 pass
         except (StreamInterruptedError, TimeoutError):
             pass  # the answer is whole; only its connection is of no more use
 
     def _book(self, error: BaseException | None) -> None:
         attempt = self.attempt
-        attempt.duration = self._loop.time() - self._started
+        attempt.duration = duration = self._loop.time() - self._started
         attempt.error = error
         received = self._response is not None and self._response.status < 300
         if error is not None and received:
             self._decoder.answer.end()  # what a splitter holds back has arrived, too
         if error is None or received:
-            attempt.completion = self._completion()
+            attempt.completion = self._completion(duration)
 
-    def _completion(self) -> Completion:
-        duration = self._loop.time() - self._started
+    def _completion(self, duration: float) -> Completion:
         return completion_of(self._decoder.answer, self._request, duration, self._first_token)
 
 
-async def send(transport: Transport, http: HttpRequest, watchdog: Watchdog) -> HttpResponse:
+async def send(transport: Transport, http: HttpRequest) -> HttpResponse:
     """The response to a request, after a few redirects."""
     for _ in range(MAX_REDIRECTS + 1):
-        response = await watchdog.wait(transport.send(http))
-        location = response.headers.get("location")
-        if not (300 <= response.status < 400) or not location:
+        response = await transport.send(http)
+        if not 300 <= response.status < 400 or not (location := response.headers.get("location")):
             return response
         await response.aclose()
         http = redirected(http, location, response.status)
     raise ProtocolError(f"The server redirected more than {MAX_REDIRECTS} times; check the profile's url.")
 
 
-async def read_error(response: HttpResponse, protocol: WireProtocol, watchdog: Watchdog) -> ProviderError:
+async def read_error(response: HttpResponse, protocol: WireProtocol) -> ProviderError:
     """The error that a response with an error status means."""
     body = b""
     try:
-        while len(body) < MAX_ERROR_BODY and (piece := await watchdog.wait(response.read())):
+        while len(body) < MAX_ERROR_BODY and (piece := await response.read()):
             body += piece
     except StreamInterruptedError:
         pass  # the status says what is wrong; a cut body only makes the message shorter
@@ -212,25 +215,29 @@ async def read_all(
     loop = asyncio.get_running_loop()
     watchdog = Watchdog(loop, loop.time() + profile.timeouts.total)
     watchdog.allow(profile.timeouts.first_byte, "first_byte")
-    response: HttpResponse | None = None
+
+    async def read() -> bytes:
+        response = await send(transport, http)
+        try:
+            if response.status >= 300:
+                raise await read_error(response, protocol)
+            body = bytearray()
+            while piece := await response.read():
+                watchdog.allow(profile.timeouts.idle, "idle")
+                body += piece
+                if len(body) > MAX_BODY:
+                    raise ProtocolError(f"The server's answer is longer than {MAX_BODY >> 20} MiB.")
+            return bytes(body)
+        finally:
+            await response.aclose()
+
     try:
-        response = await send(transport, http, watchdog)
-        if response.status >= 300:
-            raise await read_error(response, protocol, watchdog)
-        body = bytearray()
-        while piece := await watchdog.wait(response.read()):
-            watchdog.allow(profile.timeouts.idle, "idle")
-            body += piece
-            if len(body) > MAX_BODY:
-                raise ProtocolError(f"The server's answer is longer than {MAX_BODY >> 20} MiB.")
-        return bytes(body)
+        return await watchdog.wait(read())
     except LMClientError as error:
         placed(error, profile)
         raise
     finally:
         watchdog.stop()
-        if response is not None:
-            await response.aclose()
 
 
 def redirected(http: HttpRequest, location: str, status: int) -> HttpRequest:

@@ -26,14 +26,12 @@ def completion_of(
     usage = answer.usage
     if usage is None:
         usage = estimated_usage(request.conversation, answer)
-    priced = cost_of(
-        usage,
-        profile,
-        stated=answer.cost,
-        model=answer.model,
-        when=request.attempts[-1].started if request.attempts else None,
-    )
-    _note(answer, usage, profile)
+    when = request.attempts[-1].started if request.attempts else None
+    priced = cost_of(usage, profile, stated=answer.cost, model=answer.model, when=when)
+    if is_inconsistent(usage):
+        answer.metadata["usage_inconsistent"] = True
+    if answer.cost is not None:
+        _note_own_price(answer, usage, profile)
     reason = answer.outcome()
     if reason is FinishReason.LENGTH and (limit := max_tokens_of(request)):
         answer.metadata["max_tokens"] = limit
@@ -64,11 +62,9 @@ def max_tokens_of(request: CompletionRequest) -> int:
     return (request.profile.max_tokens if own is None else own) or 0
 
 
-def _note(answer: Answer, usage: Usage, profile: ModelProfile) -> None:
-    """Counts that contradict each other are marked; a stated cost does not hide the profile's own."""
-    if is_inconsistent(usage):
-        answer.metadata["usage_inconsistent"] = True
-    if answer.cost is not None and profile.cost.currency == "USD":
+def _note_own_price(answer: Answer, usage: Usage, profile: ModelProfile) -> None:
+    """A cost that the provider states does not hide what the profile's prices say."""
+    if profile.cost.currency == "USD":
         computed = price(usage, profile.cost)
         if computed is not None:
             answer.metadata["computed_cost"] = computed

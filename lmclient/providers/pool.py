@@ -31,7 +31,10 @@ class ProviderPool:
 
     def open(self, request: CompletionRequest) -> Awaitable[AsyncCompletionStream]:
         """One attempt at the provider of the request's profile: the end of every chain."""
-        return open_fitting(self.provider(request.profile), request)
+        provider = self._providers.get(request.profile.provider)
+        if provider is None or self.closed:
+            provider = self.provider(request.profile)
+        return open_fitting(provider, request)
 
     def provider(self, profile: ModelProfile) -> Provider:
         """The provider that the profile names. Raises `ConfigurationError` if there is none."""

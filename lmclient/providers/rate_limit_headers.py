@@ -23,8 +23,13 @@ _SECONDS = (86_400.0, 3600.0, 60.0, 1.0, 0.001)
 
 def provider_limits(headers: Mapping[str, str]) -> ProviderLimits | None:
     """What the headers say is left of the limits, None if they say nothing of the kind."""
-    if not any(name in headers for name in _TELLING):
-        return None
+    for name in _TELLING:
+        if name in headers:
+            return _limits(headers)
+    return None
+
+
+def _limits(headers: Mapping[str, str]) -> ProviderLimits:
     return ProviderLimits(
         remaining_requests=_count(_first(headers, _REQUESTS)),
         requests_reset=_seconds(_first(headers, _REQUESTS_RESET)),

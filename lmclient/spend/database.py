@@ -51,6 +51,10 @@ class Database(Protocol):
         """Runs one statement for each row of parameters."""
         ...
 
+    def insert(self, statement: str, rows: Sequence[Row]) -> None:
+        """Runs one statement for each row of parameters, in a transaction of their own."""
+        ...
+
     def may_pass(self, error: BaseException) -> bool:
         """Whether what failed with this error may work later: locked, full, not reachable."""
         ...

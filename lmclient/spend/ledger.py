@@ -26,6 +26,8 @@ _PICO = Decimal(10**12)
 EXACT = Context(prec=100)
 """Money is added up without rounding, whatever the caller's own decimal context says."""
 _MAX_PICO = Decimal(2**63 - 1)
+MAX_COUNT = 10**15
+"""No provider counts more tokens; a number beyond it would not fit into every database."""
 
 COLUMNS = (
     *("day", "currency", "time", "call_id", "attempt", "final"),
@@ -56,13 +58,12 @@ class Ledger:
         self._lock = threading.Lock()
         self._pid = 0
         self._writer = self._new_writer()
-        self._is_open = False
+        self.is_open = False
 
     async def open(self) -> None:
-        """Creates or updates the tables, once. Raises `ConfigurationError` if that is not possible."""
-        if not self._is_open:
-            await self.run(_nothing)
-            self._is_open = True
+        """Creates or updates the tables. Raises `ConfigurationError` if that is not possible."""
+        await self.run(_nothing)
+        self.is_open = True
 
     async def book(self, records: Sequence[SpendRecord]) -> None:
         """Returns once the records are committed.
@@ -71,8 +72,7 @@ class Ledger:
         tried again: whoever has paid for an answer gets it.
         """
         if records:
-            loop = asyncio.get_running_loop()
-            entry = Entry(loop, loop.create_future(), rows=[row_of(record) for record in records])
+            entry = Entry(rows=[row_of(record) for record in records])
             self._put(entry)
             await entry.future
 
@@ -83,8 +83,7 @@ class Ledger:
         `work` takes the locks that it needs. It may be called again if the transaction fails. What
         it raises undoes what it did.
         """
-        loop = asyncio.get_running_loop()
-        entry = Entry(loop, loop.create_future(), work=work)
+        entry = Entry(work=work)
         self._put(entry)
         result: T = await entry.future
         return result
@@ -139,6 +138,16 @@ def _nothing(database: Database) -> None:
 def row_of(record: SpendRecord) -> Row:
     """The record as a row, in the order of `COLUMNS`."""
     time = record.time
+    counts: tuple[int, ...] = (
+        record.input_tokens,
+        record.cached_input_tokens,
+        record.cache_write_tokens,
+        record.cache_write_1h_tokens,
+        record.output_tokens,
+        record.reasoning_tokens,
+    )
+    if max(counts) > MAX_COUNT:
+        counts = tuple(min(count, MAX_COUNT) for count in counts)
     return (
         time.astimezone(datetime.UTC).date().isoformat(),
         storable(record.currency),
@@ -150,12 +159,7 @@ def row_of(record: SpendRecord) -> Row:
         storable(record.profile),
         storable(record.provider),
         storable(record.model),
-        record.input_tokens,
-        record.cached_input_tokens,
-        record.cache_write_tokens,
-        record.cache_write_1h_tokens,
-        record.output_tokens,
-        record.reasoning_tokens,
+        *counts,
         int(record.estimated),
         int(record.inconsistent),
         *_money(record.cost),

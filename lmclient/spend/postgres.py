@@ -56,6 +56,10 @@ class PostgresDatabase:
         with self._connection.cursor() as cursor:
             cursor.executemany(_query(statement), rows)
 
+    def insert(self, statement: str, rows: Sequence[Row]) -> None:
+        with self.transaction():
+            self.execute_many(statement, rows)
+
     def may_pass(self, error: BaseException) -> bool:
         return isinstance(error, psycopg.OperationalError)
 

@@ -12,9 +12,6 @@ from lmclient.core.completion import Completion
 from lmclient.core.request import Attempt, CompletionRequest
 from lmclient.errors import ProviderError, StreamInterruptedError
 
-MAX_COUNT = 10**15
-"""No provider counts more tokens; a number beyond it would not fit into every database."""
-
 
 class SpendRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt as the ledger keeps it; never text of a prompt or an answer, never a key.
@@ -99,12 +96,12 @@ def _of_attempt(request: CompletionRequest, attempt: Attempt, number: int, final
         profile=profile.name,
         provider=profile.provider,
         model=completion.model or profile.model,
-        input_tokens=_count(usage.input_tokens),
-        cached_input_tokens=_count(usage.cached_input_tokens),
-        cache_write_tokens=_count(usage.cache_write_tokens),
-        cache_write_1h_tokens=_count(usage.cache_write_1h_tokens),
-        output_tokens=_count(usage.output_tokens),
-        reasoning_tokens=_count(usage.reasoning_tokens),
+        input_tokens=usage.input_tokens,
+        cached_input_tokens=usage.cached_input_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        cache_write_1h_tokens=usage.cache_write_1h_tokens,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
         estimated=usage.estimated,
         inconsistent=bool(completion.metadata.get("usage_inconsistent")),
         cost=completion.cost,
@@ -113,8 +110,8 @@ def _of_attempt(request: CompletionRequest, attempt: Attempt, number: int, final
         duration=attempt.duration,
         waited=attempt.waited,
         time_to_first_token=completion.time_to_first_token,
-        status=_status(error),
-        finish_reason=completion.finish_reason.value if error is None else None,
+        status="finished" if error is None else _status(error),
+        finish_reason=str(completion.finish_reason) if error is None else None,
         error=None if error is None else type(error).__name__,
         http_status=error.status if isinstance(error, ProviderError) else None,
         tags=request.tags,
@@ -146,13 +143,7 @@ def _of_answer(request: CompletionRequest, completion: Completion, number: int) 
     )
 
 
-def _status(error: BaseException | None) -> str:
-    if error is None:
-        return "finished"
+def _status(error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError):
         return "cancelled"
     return "interrupted" if isinstance(error, StreamInterruptedError) else "failed"
-
-
-def _count(tokens: int) -> int:
-    return tokens if tokens < MAX_COUNT else MAX_COUNT

@@ -45,9 +45,7 @@ class SqliteDatabase:
     @contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[None]:
         with self._in_use:
-            if self._connection is None:
-                self._connection = _connect(self.name)
-            connection = self._connection
+            connection = self._connected()
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
                 yield
@@ -79,12 +77,25 @@ class SqliteDatabase:
         assert self._connection is not None
         self._connection.executemany(statement, rows)
 
+    def insert(self, statement: str, rows: Sequence[Row]) -> None:
+        if len(rows) == 1:  # the usual case: a statement outside of a transaction commits by itself
+            with self._in_use:
+                self._connected().execute(statement, rows[0])
+        else:
+            with self.transaction():
+                self.execute_many(statement, rows)
+
     def may_pass(self, error: BaseException) -> bool:
         return isinstance(error, sqlite3.OperationalError | OSError) or type(error) is sqlite3.DatabaseError
 
     def close(self) -> None:
         with self._in_use:
             self._disconnect()
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = _connect(self.name)
+        return self._connection
 
     def _disconnect(self) -> None:
         if self._connection is not None:

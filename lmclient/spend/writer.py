@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import queue
 import threading
@@ -11,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lmclient.core.waking import Callback, Waker, waker_of
 from lmclient.errors import LMClientError
 from lmclient.spend.database import Database, Row
 
@@ -29,21 +29,25 @@ MAX_KEPT = 100_000
 class Entry:
     """Rows, or work that reads and writes, and the future that is told of the commit."""
 
-    __slots__ = ("error", "future", "loop", "result", "rows", "work")
+    __slots__ = ("error", "future", "result", "rows", "waker", "work")
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        future: asyncio.Future[Any],
-        rows: Sequence[Row] = (),
-        work: Work | None = None,
-    ) -> None:
-        self.loop = loop
-        self.future = future
+    def __init__(self, rows: Sequence[Row] = (), work: Work | None = None) -> None:
+        loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = loop.create_future()
+        self.waker = waker_of(loop)
         self.rows = rows
         self.work = work
         self.result: Any = None
         self.error: BaseException | None = None
+
+    def tell(self) -> None:
+        """Resolves the future, on its loop."""
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
 
 
 class Writer:
@@ -104,7 +108,8 @@ class Writer:
                 database = self._opened(kept + group)
             if database is not None:
                 self._commit(database, kept + group)
-            _resolve(group)
+            _tell(group)
+            group.clear()  # or the last entry would keep its event loop while this waits
         if database is not None:
             database.close()
 
@@ -159,9 +164,11 @@ class Writer:
 
     def _write(self, database: Database, group: list[Entry]) -> None:
         rows = [row for entry in group for row in entry.rows]
+        if all(entry.work is None for entry in group):
+            database.insert(self._insert, rows)
+            return
         with database.transaction():
-            if rows:
-                database.execute_many(self._insert, rows)
+            database.execute_many(self._insert, rows)
             for entry in group:
                 if entry.work is not None:
                     _perform(database, entry, entry.work)
@@ -201,20 +208,10 @@ def _perform(database: Database, entry: Entry, work: Work) -> None:
         entry.error = error
 
 
-def _resolve(group: list[Entry]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[Entry]] = {}
+def _tell(group: list[Entry]) -> None:
+    """Has all futures resolved, each on its loop."""
+    callbacks: dict[Waker, list[Callback]] = {}
     for entry in group:
-        by_loop.setdefault(entry.loop, []).append(entry)
-    for loop, entries in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # closed meanwhile, and with it those who waited
-            loop.call_soon_threadsafe(_tell, entries)
-
-
-def _tell(entries: list[Entry]) -> None:
-    for entry in entries:
-        if entry.future.done():
-            continue
-        if entry.error is not None:
-            entry.future.set_exception(entry.error)
-        else:
-            entry.future.set_result(entry.result)
+        callbacks.setdefault(entry.waker, []).append(entry.tell)
+    for waker, those in callbacks.items():
+        waker.call(*those)

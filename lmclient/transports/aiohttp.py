@@ -57,6 +57,7 @@ class AiohttpTransport:
 
 class _Session:
     def __init__(self, options: HttpOptions) -> None:
+        self.closed = False
         self._options = options
         self._keeper = self._closing_at_the_end()
         self._proxies: dict[tuple[str, str], str | None] = {}
@@ -69,10 +70,6 @@ class _Session:
         self._session._retry_connection = False  # it would send a GET twice; no option says so
         _keep_through_forks(self)
 
-    @property
-    def closed(self) -> bool:
-        return self._session.closed
-
     async def close_with_the_loop(self) -> None:
         """Has the session closed in `loop.shutdown_asyncgens()`, the one hook that a loop's end has."""
         await anext(self._keeper)
@@ -81,6 +78,7 @@ class _Session:
         try:
             yield
         finally:
+            self.closed = True
             await self._session.close()
 
     async def aclose(self) -> None:
@@ -96,7 +94,7 @@ class _Session:
                 headers=request.headers,
                 allow_redirects=False,
                 proxy=self._proxy(url),
-                timeout=self._timeout(request.connect_timeout),
+                timeout=self._timeouts.get(request.connect_timeout) or self._timeout(request.connect_timeout),
             )
         except aiohttp.ConnectionTimeoutError as error:
             raise ConnectTimeoutError(
@@ -129,10 +127,8 @@ class _Session:
         return self._proxies[key]
 
     def _timeout(self, connect: float | None) -> aiohttp.ClientTimeout:
-        timeout = self._timeouts.get(connect)
-        if timeout is None:
-            timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect, ceil_threshold=1e9)
-            self._timeouts[connect] = timeout
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect, ceil_threshold=1e9)
+        self._timeouts[connect] = timeout
         return timeout
 
 
@@ -164,14 +160,8 @@ class _Response:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
         self._content = response.content
-
-    @property
-    def status(self) -> int:
-        return self._response.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._response.headers
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
 
     async def read(self) -> bytes:
         try:
@@ -191,9 +181,7 @@ class _Response:
         self.abort()
 
     def abort(self) -> None:
-        if self._content.at_eof():
-            self._response.release()
-        else:
+        if not self._content.at_eof():  # else the connection has been given back
             self._response.close()
 
 

@@ -105,7 +105,7 @@ async def test_record_that_cannot_be_written_does_not_take_others_with_it(
     ledger: Ledger, spend: AsyncSpend, caplog: pytest.LogCaptureFixture
 ) -> None:
     await ledger.open()
-    broken = record(input_tokens=2**80)
+    broken = record(requests=2**80)
     await asyncio.gather(*(ledger.book([one]) for one in (record(), broken, record())))
     assert len(await spend.records()) == 2
     assert "cannot be written" in caplog.text
