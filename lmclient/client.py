@@ -227,14 +227,17 @@ class AsyncClient:
 
     async def _retried(self, profile: ModelProfile, ask: Callable[[], Awaitable[T]]) -> T:
         """What `ask` gives, with the retries that the chain gives a completion."""
-
-        async def attempt(waited: float) -> T:
+        retry = next((each for each in self._interceptors if isinstance(each, RetryInterceptor)), None)
+        if retry is None:
             return await ask()
-
-        for interceptor in self._interceptors:
-            if isinstance(interceptor, RetryInterceptor):
-                return await interceptor.repeat(attempt, time.monotonic() + profile.timeouts.total)
-        return await ask()
+        tries, deadline = 0, time.monotonic() + profile.timeouts.total
+        while True:
+            tries += 1
+            try:
+                return await ask()
+            except LMClientError as error:
+                problem = error
+            await retry.wait_after(problem, tries, deadline)
 
 
 def asking_again(request: CompletionRequest, completion: Completion) -> CompletionRequest | None:

@@ -187,7 +187,7 @@ class Conversation(msgspec.Struct):
         Raises `BadRequestError` if it is empty or something else.
         """
         if isinstance(value, str):
-            conversation = cls.create(value)
+            conversation = cls([Turn(Role.USER, value)])
         elif isinstance(value, Conversation):
             conversation = value
         elif isinstance(value, Iterable):

@@ -25,7 +25,7 @@ class Interceptor(Protocol):
 
 
 class Forwarding:
-    """The mark of an interceptor that hands on every stream it is given, so that none need be closed."""
+    """The mark of interceptors that hand on every stream they are given, so that none need be closed."""
 
 
 @runtime_checkable
@@ -81,7 +81,7 @@ def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
 
     Else what they cost would not be booked, and what they hold kept until they are collected.
     """
-    if isinstance(interceptor, Forwarding):
+    if isinstance(getattr(interceptor, "__self__", interceptor), Forwarding):
         return lambda request: interceptor(request, call_next)
 
     async def call(request: CompletionRequest) -> AsyncCompletionStream:

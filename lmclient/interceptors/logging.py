@@ -39,7 +39,8 @@ class LogInterceptor(Forwarding):
             raise
 
         async def end(completion: Completion, error: BaseException | None) -> None:
-            _write(request, completion, error, started)
+            if error is not None or logger.isEnabledFor(logging.INFO):
+                _write(request, completion, error, started)
 
         stream.on_end(end)
         return stream

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
@@ -21,7 +19,6 @@ from lmclient.errors import (
 )
 from lmclient.interceptors.base import CallNext, Forwarding
 
-T = TypeVar("T")
 FIRST_WAIT = 0.5
 """Seconds before the first retry where the provider does not say; doubled with each further one."""
 JITTER = 0.25
@@ -42,31 +39,29 @@ class RetryInterceptor(Forwarding):
         self._max_wait = max_wait
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
-        async def attempt(waited: float) -> AsyncCompletionStream:
-            made = len(request.attempts)
+        waited, tries = 0.0, 0
+        while True:
+            made, tries = len(request.attempts), tries + 1
             try:
                 return await call_next(request)
-            finally:
-                for tried in request.attempts[made : made + 1]:
-                    tried.waited += waited
-
-        return await self.repeat(attempt, request.deadline)
-
-    async def repeat(self, attempt: Callable[[float], Awaitable[T]], deadline: float | None = None) -> T:
-        """What `attempt` gives, which is called with the seconds that were waited before.
-
-        Also for calls that are no completion, such as the list of models.
-        """
-        waited, tries = 0.0, 1
-        while True:
-            try:
-                return await attempt(waited)
             except LMClientError as error:
-                wait = self._wait(error, tries, deadline)
-                if wait is None:
-                    raise
-            waited, tries = wait, tries + 1
-            await asyncio.sleep(waited)
+                problem = error
+            finally:
+                for tried in request.attempts[made : made + 1] if waited else ():
+                    tried.waited += waited
+            waited = await self.wait_after(problem, tries, request.deadline)
+
+    async def wait_after(self, error: LMClientError, tries: int, deadline: float | None) -> float:
+        """Waits as long as is right before the next try, and returns the seconds.
+
+        Raises the error if there should be none. Also for calls that are no completion, such as the
+        list of models.
+        """
+        wait = self._wait(error, tries, deadline)
+        if wait is None:
+            raise error
+        await asyncio.sleep(wait)
+        return wait
 
     def _wait(self, error: LMClientError, tries: int, deadline: float | None) -> float | None:
         """Seconds to wait after so many tries; None if there should be none."""

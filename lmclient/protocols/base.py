@@ -140,9 +140,12 @@ class SSEDecoder(Decoder):
 
     def _feed(self, data: bytes, chunks: list[Chunk]) -> None:
         if not self._sniffed:
-            data = self._sniff(data)
-            if not self._sniffed:
-                return
+            if self._body is None and data.startswith(b"{"):
+                self._sniffed, self._body = True, []
+            else:
+                data = self._sniff(data)
+                if not self._sniffed:
+                    return
         if self._sse is None:
             self._keep(data)
             return
@@ -174,9 +177,6 @@ class SSEDecoder(Decoder):
 
     def _sniff(self, data: bytes) -> bytes:
         """Decides between JSON and events; returns the bytes held back so far."""
-        if self._body is None and data.startswith(b"{"):
-            self._sniffed, self._body = True, []
-            return data
         data = b"".join((*(self._body or ()), data))
         start = data.removeprefix(b"\xef\xbb\xbf").lstrip()
         if _EVENT_STREAM.match(start):

@@ -249,10 +249,10 @@ class OpenAIChatDecoder(SSEDecoder):
         answer = self.answer
         if body.error is not None:
             raise _error(body.error)
-        if not answer.id:
-            answer.id = as_str(body.id)
-        if body.model is not None and not answer.model:
-            answer.model = as_str(body.model)
+        if not answer.id and type(body.id) is str:
+            answer.id = body.id
+        if not answer.model and type(body.model) is str:
+            answer.model = body.model
         if body.usage is not None or body.x_groq is not None or body.timings is not None:
             self._read_usage(body)
         for choice in body.choices or ():
@@ -264,8 +264,12 @@ class OpenAIChatDecoder(SSEDecoder):
         delta = choice.delta if choice.delta is not None else choice.message
         if choice.error is not None:
             raise _error(choice.error)
-        if choice.finish_reason:
-            self._read_finish(choice.finish_reason)
+        if (said := choice.finish_reason) is not None:
+            reason = FINISH_REASONS.get(said) if type(said) is str else None
+            if reason is not None:
+                self.answer.finish_reason = reason
+            elif said:
+                self._read_finish(said)
         if delta is None:
             return None
         if delta.tool_calls:
@@ -284,9 +288,9 @@ class OpenAIChatDecoder(SSEDecoder):
         reasoning = delta.reasoning_content or delta.reasoning or thinking
         if delta.reasoning_details:
             reasoning = self._read_details(delta.reasoning_details, as_str(reasoning))
-        if text or reasoning:
-            return self.answer.add(text, as_str(reasoning))
-        return None
+        if not reasoning:
+            return self.answer.add(text) if text else None
+        return self.answer.add(text, as_str(reasoning))
 
     def _read_finish(self, said: object) -> None:
         reason = FINISH_REASONS.get(as_str(said).lower())

@@ -69,7 +69,10 @@ class Exchange:
             raise
 
     async def _begin(self, transport: Transport, http: HttpRequest) -> None:
-        self._response = response = await send(transport, http)
+        response = await transport.send(http)
+        if 300 <= response.status < 400:
+            response = await redirected(transport, http, response)
+        self._response = response
         self.attempt.limits = provider_limits(response.headers)
         if response.status >= 300:
             raise await read_error(response, self._protocol)
@@ -174,15 +177,19 @@ class Exchange:
         return completion_of(self._decoder.answer, self._request, duration, self._first_token)
 
 
-async def send(transport: Transport, http: HttpRequest) -> HttpResponse:
-    """The response to a request, after a few redirects."""
-    for _ in range(MAX_REDIRECTS + 1):
-        response = await transport.send(http)
-        if not 300 <= response.status < 400 or not (location := response.headers.get("location")):
-            return response
+async def redirected(transport: Transport, http: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """The response that a few redirects, of which this is the first, lead to."""
+    left = MAX_REDIRECTS
+    while 300 <= response.status < 400 and (location := response.headers.get("location")):
         await response.aclose()
-        http = redirected(http, location, response.status)
-    raise ProtocolError(f"The server redirected more than {MAX_REDIRECTS} times; check the profile's url.")
+        if not left:
+            raise ProtocolError(
+                f"The server redirected more than {MAX_REDIRECTS} times; check the profile's url."
+            )
+        left -= 1
+        http = redirection(http, location, response.status)
+        response = await transport.send(http)
+    return response
 
 
 async def read_error(response: HttpResponse, protocol: WireProtocol) -> ProviderError:
@@ -217,7 +224,9 @@ async def read_all(
     watchdog.allow(profile.timeouts.first_byte, "first_byte")
 
     async def read() -> bytes:
-        response = await send(transport, http)
+        response = await transport.send(http)
+        if 300 <= response.status < 400:
+            response = await redirected(transport, http, response)
         try:
             if response.status >= 300:
                 raise await read_error(response, protocol)
@@ -240,7 +249,7 @@ async def read_all(
         watchdog.stop()
 
 
-def redirected(http: HttpRequest, location: str, status: int) -> HttpRequest:
+def redirection(http: HttpRequest, location: str, status: int) -> HttpRequest:
     """The request to where the server points, without credentials if that is another server.
 
     Raises `ProtocolError` for a redirect that would turn the call into a GET, or that leads nowhere.

@@ -78,12 +78,13 @@ class SqliteDatabase:
         self._connection.executemany(statement, rows)
 
     def insert(self, statement: str, rows: Sequence[Row]) -> None:
-        if len(rows) == 1:  # the usual case: a statement outside of a transaction commits by itself
-            with self._in_use:
-                self._connected().execute(statement, rows[0])
-        else:
+        if len(rows) != 1:
             with self.transaction():
                 self.execute_many(statement, rows)
+            return
+        with self._in_use:  # a statement outside of a transaction commits by itself
+            connection = self._connection or self._connected()
+            connection.execute(statement, rows[0])
 
     def may_pass(self, error: BaseException) -> bool:
         return isinstance(error, sqlite3.OperationalError | OSError) or type(error) is sqlite3.DatabaseError

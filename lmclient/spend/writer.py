@@ -163,15 +163,19 @@ class Writer:
             time.sleep(0.05 * 2**tries)
 
     def _write(self, database: Database, group: list[Entry]) -> None:
-        rows = [row for entry in group for row in entry.rows]
-        if all(entry.work is None for entry in group):
+        rows: list[Row] = []
+        works: list[tuple[Entry, Work]] = []
+        for entry in group:
+            rows += entry.rows
+            if entry.work is not None:
+                works.append((entry, entry.work))
+        if not works:
             database.insert(self._insert, rows)
             return
         with database.transaction():
             database.execute_many(self._insert, rows)
-            for entry in group:
-                if entry.work is not None:
-                    _perform(database, entry, entry.work)
+            for entry, work in works:
+                _perform(database, entry, work)
 
     def _keep(self, group: list[Entry], error: Exception) -> None:
         """Fails the work that was to be done, and keeps the rows, for a later group."""
