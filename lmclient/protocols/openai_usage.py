@@ -21,7 +21,7 @@ _PARTS = {
     "reasoning_tokens": "reasoning_tokens",
 }
 """What servers call the parts of input and output, in the usage itself or in its details."""
-_INPUT_DETAILS = ("prompt_tokens_details", "cache_creation_token_details", "cache_creation")
+_INPUT_DETAILS = frozenset({"prompt_tokens_details", "cache_creation_token_details", "cache_creation"})
 """Tables of such parts; the last two say for how long Anthropic's cache keeps what was written."""
 
 
@@ -30,27 +30,22 @@ def read_usage(usage: dict[str, Any], timings: object) -> Usage | None:
     prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if prompt is None and output is None:
         return _read_timings(as_dict(timings))
+    details = {key: value for key, value in usage.items() if key not in _KNOWN and value is not None}
     parts: dict[str, Any] = {}
-    if not usage.keys() <= _KNOWN:
-        for name in _INPUT_DETAILS:
-            if name in usage:
-                _add_parts(usage[name], parts)
-        if (table := usage.get("completion_tokens_details")) is not None:
-            parts["reasoning_tokens"] = as_int(as_dict(table).get("reasoning_tokens"))
-        if not _PARTS.keys().isdisjoint(usage):
-            _add_parts(usage, parts)
-        parts["details"] = {
-            key: value for key, value in usage.items() if key not in _KNOWN and value is not None
-        }
-    return _usage(as_int(prompt), as_int(output), as_int(usage.get("total_tokens")), parts)
-
-
-def _usage(prompt: int, output: int, total: int, parts: dict[str, Any]) -> Usage:
+    for key, value in details.items():
+        if key in _INPUT_DETAILS:
+            _add_parts(value, parts)
+        elif key == "completion_tokens_details":
+            parts["reasoning_tokens"] = as_int(as_dict(value).get("reasoning_tokens"))
+    if not _PARTS.keys().isdisjoint(details):
+        _add_parts(details, parts)
+    input_tokens, output_tokens = as_int(prompt), as_int(output)
     # xAI and others count the reasoning beside the output; then only the total has both.
-    reasoning = parts.get("reasoning_tokens", 0)
-    if reasoning and total == prompt + output + reasoning:
-        output += reasoning
-    return Usage(input_tokens=prompt, output_tokens=output, **parts)
+    if (reasoning := parts.get("reasoning_tokens")) and as_int(usage.get("total_tokens")) == (
+        input_tokens + output_tokens + reasoning
+    ):
+        output_tokens += reasoning
+    return Usage(input_tokens=input_tokens, output_tokens=output_tokens, details=details, **parts)
 
 
 def _add_parts(table: object, parts: dict[str, Any]) -> None:

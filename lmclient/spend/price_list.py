@@ -46,18 +46,21 @@ def list_price(
     `model` is what the answer says; if the list does not know it, the profile's model counts. None
     for models that the list does not know or names no price for, and for local ones.
     """
-    vendor = _VENDORS.get(profile.provider)
-    if vendor is None:
-        return None
-    for name in dict.fromkeys((model, profile.model)):
-        provider = _listed(name, vendor, profile.url) if name else None
-        if provider is not None:
-            return _price(usage, name, provider, when)
-    return None
+    listed = _listed(model, profile.model, profile.provider, profile.url)
+    return None if listed is None else _price(usage, *listed, when)
 
 
 @lru_cache(maxsize=1024)
-def _listed(model: str, vendor: str, url: str) -> str | None:
+def _listed(answered: str, asked: str, provider: str, url: str) -> tuple[str, str] | None:
+    """The first of the models that the list has, and under which provider of the list."""
+    vendor = _VENDORS.get(provider)
+    for model in (answered, asked):
+        if vendor is not None and model and (owner := _owner(model, vendor, url)) is not None:
+            return model, owner
+    return None
+
+
+def _owner(model: str, vendor: str, url: str) -> str | None:
     """The provider of the list under which it has the model, None if it does not have it."""
     host = urlsplit(url).hostname or ""
     own = bool(_VENDORS_OWN.match(model))

@@ -70,12 +70,11 @@ def clamped(usage: Usage) -> Counts:
 
 def is_inconsistent(usage: Usage) -> bool:
     """Whether counts of the usage contradict each other, so that `clamped` changes them."""
-    return (
-        usage.cached_input_tokens + usage.cache_write_tokens > usage.input_tokens
-        or usage.cache_write_1h_tokens > usage.cache_write_tokens
-        or usage.reasoning_tokens > usage.output_tokens
-        or min(usage.input_tokens, usage.cached_input_tokens, usage.cache_write_tokens) < 0
-        or min(usage.cache_write_1h_tokens, usage.output_tokens, usage.reasoning_tokens) < 0
+    written = usage.cache_write_tokens
+    return not (
+        0 <= usage.cached_input_tokens <= usage.input_tokens - written
+        and 0 <= usage.cache_write_1h_tokens <= written
+        and 0 <= usage.reasoning_tokens <= usage.output_tokens
     )
 
 
