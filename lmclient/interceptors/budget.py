@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import json
 import logging
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from lmclient.core.completion import Completion
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
-from lmclient.core.usage import Usage
 from lmclient.errors import BudgetExceededError, LMClientError
 from lmclient.interceptors.base import CallNext
+from lmclient.interceptors.worst_case import worst_case
+from lmclient.profiles.model import ModelProfile
 from lmclient.settings import Budget
 from lmclient.spend.budgets import Reservation, claims_on, reservation, reserve, settle
-from lmclient.spend.costs import Priced, cost_of
 from lmclient.spend.ledger import EXACT, Ledger
-from lmclient.tokens.estimate import estimate_tokens
 
 logger = logging.getLogger("lmclient.budget")
 
-ASSUMED_OUTPUT = 4096
-"""Tokens of an answer where neither the call, nor the profile, nor a context length limits it."""
 LONGEST_CALL = 3600.0
 """Seconds after which a call without a deadline counts as dead."""
 
@@ -36,20 +34,24 @@ OnWarning = Callable[[Budget, Decimal], None]
 class BudgetInterceptor:
     """Keeps calls within budgets: a day's, a month's or in total, per profile or value of a tag.
 
-    A call reserves its worst case before it is sent: the estimated prompt, and `max_tokens` (or what
-    the context leaves) of output, at the price of the tier that the prompt is in. When it is over,
-    what it really cost is counted instead, estimated if the provider did not say; that is nothing
-    where nothing arrived. The state is in the ledger's database, so that processes share it; the
-    reservations of one that dies lapse after the deadlines of its calls.
+    A call reserves its worst case before it is sent: a token for each byte of the prompt, and as many
+    answers as it asks for, each as long as its limit allows. When it is over, what it really cost is
+    counted instead, estimated if the provider did not say; that is nothing where nothing arrived.
+    The state is in the ledger's database, so that processes share it; the reservations of one that dies
+    lapse after the deadlines of its calls.
 
-    Stands inside of the fallback: the profile that is asked is the one that is checked. Free ones
-    (price 0) pass a spent budget. A profile without a known price reserves nothing, with a warning
-    in the log, and passes until the budget is used up. Costs in other currencies than the budget's
-    are not its concern.
+    What a call costs counts in the budgets of that currency, whatever the profile's prices say. What it
+    costs beyond its worst case is remembered, and held in addition by all calls of its profile, except
+    that a call which has a budget to itself needs no room for it.
+
+    Stands inside of the fallback: the profile that is asked is the one that is checked. Free ones (price
+    0) pass a spent budget, until an answer has cost something after all. A profile without a known price
+    reserves nothing before an answer has cost something, with a warning in the log, and passes until the
+    budget is used up.
 
     Raises `BudgetExceededError`; and `LMClientError` if the ledger cannot be written, for a call that
     cannot be counted is not sent. `on_warning` (by default a warning in the log) hears of each budget
-    that reaches `warn_at`, with the values of its tags in place of `"*"`.
+    that reaches `warn_at`, with the values of its tags in place of `"*"`; what it raises is logged.
     """
 
     def __init__(
@@ -68,22 +70,20 @@ class BudgetInterceptor:
         if not claims:
             return await call_next(request)
         most = worst_case(request)
-        left = LONGEST_CALL if request.deadline is None else request.deadline - time.monotonic()
-        held = reservation(claims, most.cost, most.currency, left)
-        if not held.claims or most.cost == 0:
-            return await call_next(request)
         if most.cost is None:
             self._warn_of_unpriced(profile.name)
+        left = LONGEST_CALL if request.deadline is None else request.deadline - time.monotonic()
+        held = reservation(claims, most.cost, most.currency, _payer(profile), left)
         await self._reserve(held, profile.name)
         first = len(request.attempts)
         try:
             stream = await call_next(request)
         except BaseException:
-            await self._settle(held, _cost(request, held.currency, first, None))
+            await self._settle(held, _costs(request, first, None))
             raise
 
         async def end(completion: Completion, error: BaseException | None) -> None:
-            await self._settle(held, _cost(request, held.currency, first, completion))
+            await self._settle(held, _costs(request, first, completion))
 
         stream.on_end(end)
         return stream
@@ -99,7 +99,7 @@ class BudgetInterceptor:
             refusal = await self._ledger.run(reserve(held))
         except asyncio.CancelledError:
             # It is made all the same, or has been; the ledger undoes it after that.
-            self._in_background(self._count(held, Decimal(0)))
+            self._in_background(self._count(held, {}))
             raise
         except LMClientError:
             raise
@@ -110,18 +110,22 @@ class BudgetInterceptor:
         if refusal is not None:
             raise BudgetExceededError(f"Profile {profile!r}: {refusal}")
 
-    async def _settle(self, held: Reservation, cost: Decimal) -> None:
+    async def _settle(self, held: Reservation, costs: Mapping[str, Decimal]) -> None:
         """Counts what a call cost, also when the caller is cancelled meanwhile."""
-        await asyncio.shield(self._in_background(self._count(held, cost)))
+        await asyncio.shield(self._in_background(self._count(held, costs)))
 
-    async def _count(self, held: Reservation, cost: Decimal) -> None:
+    async def _count(self, held: Reservation, costs: Mapping[str, Decimal]) -> None:
         try:
-            due = await self._ledger.run(settle(held, cost))
+            due = await self._ledger.run(settle(held, costs))
         except Exception as error:  # the answer is there and paid for: its caller gets it
-            logger.error("What a call has cost (%s) cannot be counted in its budgets: %s", cost, error)
+            paid = ", ".join(f"{cost} {currency}" for currency, cost in costs.items())
+            logger.error("What a call has cost (%s) cannot be counted in its budgets: %s", paid, error)
             return
         for budget, spent in due:
-            self._on_warning(budget, spent)
+            try:
+                self._on_warning(budget, spent)
+            except Exception:  # the application's; the call has nothing to do with it
+                logger.exception("The warning of the budget %r failed.", budget.name)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -139,35 +143,22 @@ class BudgetInterceptor:
             )
 
 
-def worst_case(request: CompletionRequest) -> Priced:
-    """The most that one attempt at the request's profile may cost, None without a known price."""
-    profile = request.profile
-    prompt = estimate_tokens(request.conversation, request.options.tools)
-    output = request.options.max_tokens
-    if output is None:
-        output = profile.max_tokens
-    if not output:
-        context = profile.max_context_length
-        output = max(0, context - prompt) if context else ASSUMED_OUTPUT
-    text = cost_of(Usage(input_tokens=prompt, output_tokens=output), profile)
-    # Reasoning, which may have a price of its own, can take all of the output.
-    usage = Usage(input_tokens=prompt, output_tokens=output, reasoning_tokens=output)
-    reasoning = cost_of(usage, profile)
-    if text.cost is None or reasoning.cost is None:
-        return text._replace(cost=None)
-    return max(text, reasoning, key=lambda priced: priced.cost or 0)
+def _payer(profile: ModelProfile) -> str:
+    """The profile as far as it decides what its calls cost; with other prices it is another one."""
+    prices = profile.cost.model_dump_json(exclude_none=True)
+    return json.dumps([profile.name, profile.provider, profile.model, prices])
 
 
-def _cost(request: CompletionRequest, currency: str, first: int, completion: Completion | None) -> Decimal:
-    """What the attempts since `first` cost in the currency, failed ones included."""
+def _costs(request: CompletionRequest, first: int, completion: Completion | None) -> dict[str, Decimal]:
+    """What the attempts since `first` cost, by currency, failed ones included."""
     answers = [attempt.completion for attempt in request.attempts[first:] if attempt.completion is not None]
     if completion is not None and len(request.attempts) == first:
         answers = [completion]  # an interceptor's own
-    total = Decimal(0)
+    costs: dict[str, Decimal] = {}
     for answer in answers:
-        if answer.cost is not None and answer.currency == currency:
-            total = EXACT.add(total, answer.cost)
-    return total
+        if answer.cost is not None:
+            costs[answer.currency] = EXACT.add(costs.get(answer.currency, Decimal(0)), answer.cost)
+    return costs
 
 
 def _log_warning(budget: Budget, spent: Decimal) -> None:

@@ -2,6 +2,9 @@
 
 A budget counts the calls that pass it. When its period begins, or the budget itself is new, it starts
 with what the ledger already holds for that period. Amounts are exact decimals.
+
+What a call has cost beyond its worst case is kept for its profile: from then on as much more is held for
+its calls, in all processes, also for those that are running already.
 """
 
 from __future__ import annotations
@@ -58,16 +61,22 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a running call holds of its budgets: `amount` of each, None if its price is unknown.
+    """What a running call holds of its budgets: its worst case `amount`, None if its price is unknown.
 
-    All of them are in `currency`.
+    Of budgets that are not in `currency` it holds nothing, unless such calls turned out to cost something
+    there. Calls with the same `payer` are alike in that: a profile with its model and its prices.
     """
 
     id: str
     claims: Sequence[Claim]
     amount: Decimal | None
     currency: str
+    payer: str
     expires: int
+
+    def amount_in(self, currency: str) -> Decimal | None:
+        """The worst case in a currency."""
+        return self.amount if currency == self.currency else Decimal(0)
 
 
 def claims_on(
@@ -90,14 +99,15 @@ def claims_on(
 
 
 def reservation(
-    claims: Sequence[Claim], amount: Decimal | None, currency: str, seconds: float
+    claims: Sequence[Claim], amount: Decimal | None, currency: str, payer: str, seconds: float
 ) -> Reservation:
     """A reservation that is to be made; it lapses some time after `seconds` from now."""
     return Reservation(
         id=secrets.token_hex(12),
-        claims=[claim for claim in claims if claim.budget.currency == currency],
+        claims=claims,
         amount=amount,
         currency=currency,
+        payer=payer,
         expires=round((time.time() + seconds + GRACE) * 1e6),
     )
 
@@ -105,8 +115,7 @@ def reservation(
 def reserve(reservation: Reservation) -> Callable[[Database], str | None]:
     """Work for the ledger that makes the reservation in all of its budgets, or in none.
 
-    It returns what stands against it if a budget has not so much left. A call whose price is unknown
-    reserves nothing, but a budget that is used up refuses it as well.
+    It returns what stands against it if a budget has not so much left.
     """
 
     def work(database: Database) -> str | None:
@@ -114,27 +123,26 @@ def reserve(reservation: Reservation) -> Callable[[Database], str | None]:
         now = round(time.time() * 1e6)
         database.execute("DELETE FROM lmclient_reservation WHERE expires <= ?", (now,))
         for claim in reservation.claims:
-            spent, reserved = _spent(database, claim), _reserved(database, claim)
-            held = EXACT.add(spent, reserved)
-            amount = claim.budget.amount
-            if reservation.amount is None:
-                refused = held >= amount
-            else:
-                refused = EXACT.add(held, reservation.amount) > amount
-            if refused:
-                return _refusal(claim, spent, reserved, reservation.amount)
+            refusal = _refusal(database, claim, reservation)
+            if refusal is not None:
+                return refusal
         for claim in reservation.claims:
-            row = (reservation.id, claim.key, _text(reservation.amount or Decimal(0)), reservation.expires)
+            amount = reservation.amount_in(claim.budget.currency) or Decimal(0)
+            row = (reservation.id, claim.key, _text(amount), reservation.expires, reservation.payer)
             database.execute(
-                "INSERT INTO lmclient_reservation (call_id, budget, amount, expires) VALUES (?, ?, ?, ?)", row
+                "INSERT INTO lmclient_reservation (call_id, budget, amount, expires, payer) "
+                "VALUES (?, ?, ?, ?, ?)",
+                row,
             )
         return None
 
     return work
 
 
-def settle(reservation: Reservation, cost: Decimal) -> Callable[[Database], list[tuple[Budget, Decimal]]]:
-    """Work for the ledger that counts what a call really cost in place of what it reserved.
+def settle(
+    reservation: Reservation, costs: Mapping[str, Decimal]
+) -> Callable[[Database], list[tuple[Budget, Decimal]]]:
+    """Work for the ledger that counts what a call really cost, by currency, in place of what it reserved.
 
     It returns the budgets that have now reached their `warn_at`, and what they have spent.
     """
@@ -144,19 +152,12 @@ def settle(reservation: Reservation, cost: Decimal) -> Callable[[Database], list
         database.execute("DELETE FROM lmclient_reservation WHERE call_id = ?", (reservation.id,))
         due = []
         for claim in reservation.claims:
-            rows = database.execute(
-                "SELECT spent, warned FROM lmclient_budget WHERE budget = ?", (claim.key,)
-            )
-            spent = EXACT.add(Decimal(rows[0][0]), cost)
-            warn = not rows[0][1] and spent >= EXACT.multiply(
-                claim.budget.amount, Decimal(str(claim.budget.warn_at))
-            )
-            if warn:
+            cost = costs.get(claim.budget.currency)
+            if cost and (spent := _count(database, claim, cost)) is not None:
                 due.append((claim.resolved, spent))
-            database.execute(
-                "UPDATE lmclient_budget SET spent = ?, warned = ? WHERE budget = ?",
-                (_text(spent), int(warn or rows[0][1]), claim.key),
-            )
+        for currency in {claim.budget.currency for claim in reservation.claims}:
+            most = reservation.amount_in(currency) or Decimal(0)
+            _learn(database, reservation, currency, EXACT.subtract(costs.get(currency, Decimal(0)), most))
         return due
 
     return work
@@ -210,23 +211,75 @@ def _begin(database: Database, claim: Claim) -> None:
 
 
 def _reserved(database: Database, claim: Claim) -> Decimal:
-    rows = database.execute("SELECT amount FROM lmclient_reservation WHERE budget = ?", (claim.key,))
+    """What running calls may still cost, as far as is known by now."""
+    rows = database.execute(
+        "SELECT held.amount, excess.amount FROM lmclient_reservation held LEFT JOIN lmclient_excess excess "
+        "ON excess.payer = held.payer AND excess.currency = ? WHERE held.budget = ?",
+        (claim.budget.currency, claim.key),
+    )
     total = Decimal(0)
-    for row in rows:
-        total = EXACT.add(total, Decimal(row[0]))
+    for amount, excess in rows:
+        total = EXACT.add(total, EXACT.add(Decimal(amount), Decimal(excess or 0)))
     return total
+
+
+def _refusal(database: Database, claim: Claim, reservation: Reservation) -> str | None:
+    """What stands against a call if the budget has not so much left.
+
+    A call that costs nothing passes always. One of which nobody can say what it will cost needs a budget
+    that is not used up. Room for the excess is asked for beside other calls only: one answer beyond all
+    measure must not keep a profile out of a budget that nobody else uses.
+    """
+    budget, spent, reserved = claim.budget, _spent(database, claim), _reserved(database, claim)
+    most, excess = reservation.amount_in(budget.currency), _excess(database, reservation, budget.currency)
+    if most == 0 and not excess:
+        return None
+    left = EXACT.subtract(budget.amount, EXACT.add(spent, reserved))
+    needed = EXACT.add(most or 0, excess if reserved else 0)
+    if needed <= left and (left > 0 or (most is not None and not excess)):
+        return None
+    tags = sorted(claim.resolved.tags.items())
+    of = "".join(f", {name} {value!r}" for name, value in tags)
+    may_cost = "an amount that is not known" if most is None else f"up to {_short(EXACT.add(most, excess))}"
+    return (
+        f"The budget {budget.name!r} ({claim.period}{of}) of {budget.amount:f} {budget.currency} does not "
+        f"allow the call, which may cost {may_cost}: {_short(spent)} are spent and {_short(reserved)} "
+        "reserved by running calls."
+    )
+
+
+def _count(database: Database, claim: Claim, cost: Decimal) -> Decimal | None:
+    """Counts a cost; what the budget has spent then, if that is to be told for the first time."""
+    rows = database.execute("SELECT spent, warned FROM lmclient_budget WHERE budget = ?", (claim.key,))
+    spent, warned = EXACT.add(Decimal(rows[0][0]), cost), bool(rows[0][1])
+    budget = claim.budget
+    due = not warned and spent >= EXACT.multiply(budget.amount, Decimal(str(budget.warn_at)))
+    database.execute(
+        "UPDATE lmclient_budget SET spent = ?, warned = ? WHERE budget = ?",
+        (_text(spent), int(due or warned), claim.key),
+    )
+    return spent if due else None
+
+
+def _excess(database: Database, reservation: Reservation, currency: str) -> Decimal:
+    """The most that a call of this payer has cost beyond its worst case."""
+    query = "SELECT amount FROM lmclient_excess WHERE payer = ? AND currency = ?"
+    rows = database.execute(query, (reservation.payer, currency))
+    return Decimal(rows[0][0]) if rows else Decimal(0)
+
+
+def _learn(database: Database, reservation: Reservation, currency: str, excess: Decimal) -> None:
+    if excess > _excess(database, reservation, currency):
+        database.execute(
+            "INSERT INTO lmclient_excess (payer, currency, amount) VALUES (?, ?, ?) "
+            "ON CONFLICT (payer, currency) DO UPDATE SET amount = excluded.amount",
+            (reservation.payer, currency, _text(excess)),
+        )
+
+
+def _short(amount: Decimal) -> str:
+    return f"{amount.normalize():f}"
 
 
 def _text(amount: Decimal) -> str:
     return format(amount, "f")
-
-
-def _refusal(claim: Claim, spent: Decimal, reserved: Decimal, amount: Decimal | None) -> str:
-    budget = claim.resolved
-    of = "".join(f", {name} {value!r}" for name, value in sorted(budget.tags.items()))
-    may_cost = "an amount that is not known" if amount is None else f"up to {amount.normalize():f}"
-    return (
-        f"The budget {budget.name!r} ({claim.period}{of}) of {budget.amount:f} {budget.currency} does not "
-        f"allow the call, which may cost {may_cost}: {spent.normalize():f} are spent and "
-        f"{reserved.normalize():f} reserved by running calls."
-    )

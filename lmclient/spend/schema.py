@@ -63,6 +63,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "amount {decimal} NOT NULL, expires BIGINT NOT NULL)",
         "CREATE INDEX lmclient_reservation_budget ON lmclient_reservation (budget)",
     ),
+    (
+        # The most that a call has cost beyond its worst case, for calls that are alike in what they cost.
+        "CREATE TABLE lmclient_excess (payer TEXT NOT NULL, currency TEXT NOT NULL, "
+        "amount {decimal} NOT NULL, PRIMARY KEY (payer, currency))",
+        "ALTER TABLE lmclient_reservation ADD COLUMN payer TEXT NOT NULL DEFAULT ''",
+    ),
 )
 
 

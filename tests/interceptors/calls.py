@@ -28,12 +28,16 @@ def profile(name: str = "p", **values: Any) -> ModelProfile:
 
 
 def request(
-    asked: ModelProfile | None = None, *, max_tokens: int | None = None, **values: Any
+    asked: ModelProfile | None = None,
+    *,
+    max_tokens: int | None = None,
+    extra_body: dict[str, Any] | None = None,
+    **values: Any,
 ) -> CompletionRequest:
     return CompletionRequest(
         profile=asked or profile(),
         conversation=Conversation.create("hi"),
-        options=Options(max_tokens=max_tokens),
+        options=Options(max_tokens=max_tokens, extra_body=extra_body or {}),
         **values,
     )
 

@@ -51,10 +51,10 @@ async def test_a_budget_that_has_not_begun_counts_what_is_booked(ledger: Ledger)
 
 async def test_what_running_calls_hold_is_reserved_until_it_is_settled(ledger: Ledger) -> None:
     budget = Budget(name="a", amount="2")
-    held = reservation(claims_on([budget], "mini", {}, NOW), Decimal("1.25"), "USD", 60)
+    held = reservation(claims_on([budget], "mini", {}, NOW), Decimal("1.25"), "USD", "mini", 60)
     assert await ledger.run(reserve(held)) is None
     [running] = await states(ledger, budget)
-    await ledger.run(settle(held, Decimal("0.75")))
+    await ledger.run(settle(held, {"USD": Decimal("0.75")}))
     [settled] = await states(ledger, budget)
     assert [(each.spent, each.reserved) for each in (running, settled)] == [("0", "1.25"), ("0.75", "0")]
 
@@ -63,7 +63,7 @@ async def test_each_value_of_an_open_tag_has_a_state(ledger: Ledger) -> None:
     budget = Budget(name="each", amount="1", tags={"user": "*"})
     await ledger.book([record(1, tags={"user": "ann"}), record(2)])
     [booked] = await states(ledger, budget)
-    held = reservation(claims_on([budget], "mini", {"user": "bob"}, NOW), Decimal("0.25"), "USD", 60)
+    held = reservation(claims_on([budget], "mini", {"user": "bob"}, NOW), Decimal("0.25"), "USD", "mini", 60)
     assert await ledger.run(reserve(held)) is None
     begun = await states(ledger, budget)
     assert (booked.tags, booked.spent) == ({"user": "ann"}, "0.5")
@@ -76,6 +76,8 @@ async def test_each_value_of_an_open_tag_has_a_state(ledger: Ledger) -> None:
 async def test_budgets_of_one_name_are_kept_apart(ledger: Ledger) -> None:
     budgets = [Budget(name="a", amount="1", tags=tags) for tags in ({"user": "x"}, {"user": "*"}, {})]
     for budget in budgets:
-        held = reservation(claims_on([budget], "mini", {"user": "x"}, NOW), Decimal("0.25"), "USD", 60)
+        held = reservation(
+            claims_on([budget], "mini", {"user": "x"}, NOW), Decimal("0.25"), "USD", "mini", 60
+        )
         assert await ledger.run(reserve(held)) is None
     assert [each.reserved for each in await states(ledger, *budgets)] == ["0.25"] * 3

@@ -20,7 +20,7 @@ TENTH = Decimal("0.1")
 def held(
     budget: Budget, amount: Decimal | None = TENTH, now: datetime.datetime = NOW, **tags: str
 ) -> Reservation:
-    return reservation(claims_on([budget], "p", tags, now), amount, "USD", 60)
+    return reservation(claims_on([budget], "p", tags, now), amount, "USD", "p", 60)
 
 
 def budget(**values: Any) -> Budget:
@@ -58,7 +58,7 @@ async def test_at_once_no_more_is_reserved_than_there_is(ledger: Ledger) -> None
 
 async def test_all_budgets_are_reserved_or_none(ledger: Ledger) -> None:
     both = [budget(name="large"), budget(name="small", amount="0.05")]
-    asked = reservation(claims_on(both, "p", {}, NOW), TENTH, "USD", 60)
+    asked = reservation(claims_on(both, "p", {}, NOW), TENTH, "USD", "p", 60)
     assert "'small'" in (await ledger.run(reserve(asked)) or "")
     assert await ledger.run(reserve(held(both[0], Decimal(1)))) is None
 
@@ -67,7 +67,7 @@ async def test_settling_counts_the_cost_exactly(ledger: Ledger) -> None:
     for _ in range(3):
         asked = held(budget())
         assert await ledger.run(reserve(asked)) is None
-        await ledger.run(settle(asked, Decimal("0.000000000000000001")))
+        await ledger.run(settle(asked, {"USD": Decimal("0.000000000000000001")}))
     assert await spent(ledger, held(budget())) == Decimal("0.000000000000000003")
 
 
@@ -102,10 +102,68 @@ async def test_a_period_begins_with_what_the_ledger_holds_of_it(
 async def test_a_new_period_begins_anew(ledger: Ledger) -> None:
     asked = held(budget(period="day", amount="0.1"))
     assert await ledger.run(reserve(asked)) is None
-    await ledger.run(settle(asked, TENTH))
+    await ledger.run(settle(asked, {"USD": TENTH}))
     tomorrow = NOW + datetime.timedelta(days=1)
     assert await ledger.run(reserve(held(budget(period="day", amount="0.1")))) is not None
     assert await ledger.run(reserve(held(budget(period="day", amount="0.1"), now=tomorrow))) is None
+
+
+@pytest.mark.parametrize(
+    ("now", "day"),
+    [("2026-12-01T00:30:00+02:00", "2026-11-30"), ("2026-11-30T23:30:00-02:00", "2026-12-01")],
+)
+def test_days_and_months_are_those_of_utc(now: str, day: str) -> None:
+    budgets = [budget(period="day"), budget(period="month")]
+    claims = claims_on(budgets, "p", {}, datetime.datetime.fromisoformat(now))
+    assert [claim.period for claim in claims] == [day, day[:7]]
+
+
+async def test_what_a_call_held_at_midnight_counts_for_the_day_it_began(ledger: Ledger) -> None:
+    daily, tomorrow = budget(period="day", amount="0.1"), NOW + datetime.timedelta(days=1)
+    asked = held(daily)
+    assert await ledger.run(reserve(asked)) is None
+    assert await ledger.run(reserve(held(daily, now=tomorrow))) is None
+    await ledger.run(settle(asked, {"USD": TENTH}))
+    assert await spent(ledger, held(daily)) == TENTH
+    assert await spent(ledger, held(daily, now=tomorrow)) == 0
+
+
+@pytest.mark.parametrize("amount", ["0.3", 0.3, Decimal("0.30")])
+async def test_an_amount_is_exact_however_it_is_given(ledger: Ledger, amount: object) -> None:
+    asked = [held(budget(amount=amount)) for _ in range(4)]
+    assert [await ledger.run(reserve(one)) is None for one in asked] == [True, True, True, False]
+
+
+async def test_a_budget_of_nothing_allows_only_what_costs_nothing(ledger: Ledger) -> None:
+    nothing = budget(amount=0)
+    assert await ledger.run(reserve(held(nothing, Decimal(0)))) is None
+    assert "not known" in (await ledger.run(reserve(held(nothing, None))) or "")
+    assert "up to 0.1" in (await ledger.run(reserve(held(nothing))) or "")
+
+
+async def test_a_cost_in_another_currency_counts_in_its_budgets(ledger: Ledger) -> None:
+    euros = held(budget(currency="EUR"))
+    assert await ledger.run(reserve(euros)) is None
+    await ledger.run(settle(euros, {"EUR": TENTH, "USD": Decimal(5)}))
+    assert await spent(ledger, held(budget(currency="EUR"))) == TENTH
+
+
+async def test_the_most_that_a_call_has_cost_more_is_reserved_beside_others(ledger: Ledger) -> None:
+    for cost in ("0.2", "0.4", "0.3"):
+        asked = held(budget(amount="1.5"))
+        assert await ledger.run(reserve(asked)) is None
+        await ledger.run(settle(asked, {"USD": Decimal(cost)}))
+    outcomes = [await ledger.run(reserve(held(budget(amount="1.5")))) for _ in range(2)]
+    assert outcomes[0] is None
+    assert "up to 0.4: 0.9 are spent and 0.4 reserved" in (outcomes[1] or "")
+
+
+async def test_calls_that_run_already_hold_what_another_one_has_cost_more(ledger: Ledger) -> None:
+    asked = [held(budget()) for _ in range(3)]
+    for one in asked:
+        assert await ledger.run(reserve(one)) is None
+    await ledger.run(settle(asked[0], {"USD": Decimal("0.3")}))
+    assert "0.3 are spent and 0.6 reserved" in (await ledger.run(reserve(held(budget()))) or "")
 
 
 async def test_tags_of_any_text_are_kept_apart(ledger: Ledger) -> None:

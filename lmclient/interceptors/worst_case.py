@@ -1,0 +1,100 @@
+"""The most that a call may cost, as far as that can be known before it is sent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from lmclient.core.request import CompletionRequest
+from lmclient.core.usage import Usage
+from lmclient.profiles.model import ModelProfile
+from lmclient.spend.costs import Priced, cost_of
+from lmclient.spend.ledger import EXACT
+from lmclient.tokens.estimate import estimate_tokens, json_bytes, most_tokens
+
+ASSUMED_OUTPUT = 4096
+"""Tokens of an answer where neither the call, nor the profile, nor a context length limits it."""
+OWN_LIMITS = {"anthropic": 32_768}
+"""Tokens of an answer, thinking included, that we allow by ourselves where a provider wants a limit."""
+
+_Path = tuple[str, ...]
+_LIMITS: tuple[_Path, ...] = (
+    *(("max_tokens",), ("max_completion_tokens",), ("max_output_tokens",), ("n_predict",)),
+    *(("generationConfig", "maxOutputTokens"), ("options", "num_predict")),
+)
+"""How an `extra_body` may limit the answer."""
+_ANSWERS: tuple[_Path, ...] = (("n",), ("best_of",), ("generationConfig", "candidateCount"))
+"""How it may ask for several."""
+
+
+def worst_case(request: CompletionRequest) -> Priced:
+    """The most that one attempt at the request's profile may cost, None without a known price.
+
+    That is: all bytes of the prompt as tokens (but no more than the context holds), and as many answers
+    as are asked for, each as long as it may be, at the dearest price that the tokens can have: as written
+    to a cache, or as reasoning.
+    """
+    profile, options = request.profile, request.options
+    prompt = most_tokens(request.conversation, options)
+    if extra := {**profile.extra_body, **options.extra_body}:
+        prompt += json_bytes(extra)
+    if profile.max_context_length:
+        prompt = min(prompt, profile.max_context_length)
+    output = max((1, *_stated(request, _ANSWERS))) * _longest_answer(request)
+    return _dearest(Usage(input_tokens=prompt, output_tokens=output), profile)
+
+
+def _dearest(usage: Usage, profile: ModelProfile) -> Priced:
+    """The price of a usage whose output may all be reasoning, and whose input may all go to a cache."""
+    priced = cost_of(usage, profile)
+    if priced.cost is None:
+        return priced
+    tokens = usage.input_tokens
+    total = priced.cost
+    for kind in (
+        msgspec.structs.replace(usage, reasoning_tokens=usage.output_tokens),
+        msgspec.structs.replace(usage, cache_write_tokens=tokens, cache_write_1h_tokens=tokens),
+    ):
+        other = cost_of(kind, profile).cost or priced.cost
+        total = EXACT.add(total, max(Decimal(0), EXACT.subtract(other, priced.cost)))
+    return priced._replace(cost=total)
+
+
+def _longest_answer(request: CompletionRequest) -> int:
+    """The tokens of the longest answer; what limits it may be said in several places, the most counts."""
+    profile, options = request.profile, request.options
+    own = profile.max_tokens if options.max_tokens is None else options.max_tokens
+    limits = [*([own] if own else []), *_stated(request, _LIMITS)]
+    if limits and all(limits):
+        return max(limits)
+    if profile.provider in OWN_LIMITS and not limits:
+        return OWN_LIMITS[profile.provider]
+    if profile.max_context_length:
+        prompt = estimate_tokens(request.conversation, options.tools)
+        return max(0, profile.max_context_length - prompt)
+    return ASSUMED_OUTPUT
+
+
+def _stated(request: CompletionRequest, paths: Sequence[_Path]) -> Iterator[int]:
+    """What the bodies of the profile and the call say there."""
+    for body in (request.profile.extra_body, request.options.extra_body):
+        for path in paths:
+            found: Any = body
+            for name in path:
+                if not isinstance(found, dict) or name not in found:
+                    break
+                found = found[name]
+            else:
+                yield _number(found)
+
+
+def _number(value: Any) -> int:
+    """The number that servers may read there; 0, which is no limit, if it is none."""
+    try:
+        return max(0, math.ceil(float(value)))
+    except (TypeError, ValueError, OverflowError):
+        return 0
