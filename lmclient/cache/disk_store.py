@@ -71,6 +71,17 @@ class JsonDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         return value
 
 
+_OPTIONS = {
+    "timeout": BUSY,
+    "disk": JsonDisk,
+    "eviction_policy": "least-recently-stored",
+    "statistics": 0,
+    "tag_index": 0,
+    # A file that somebody cuts short while it is mapped would end the process.
+    "sqlite_mmap_size": 0,
+}
+
+
 class DiskStore:
     """A directory of `settings.dir`, shared by processes, at most `settings.size_limit` bytes.
 
@@ -154,22 +165,16 @@ class DiskStore:
     def _open(self) -> Any:
         _make_private(self._directory)
         self._inode = self._current_inode()
+        cache: Any = diskcache.Cache.__new__(diskcache.Cache)
         try:
-            return diskcache.Cache(
-                str(self._directory),
-                timeout=BUSY,
-                disk=JsonDisk,
-                size_limit=self._size_limit,
-                eviction_policy="least-recently-stored",
-                statistics=0,
-                tag_index=0,
-                # A file that somebody cuts short while it is mapped would end the process.
-                sqlite_mmap_size=0,
-            )
-        except (sqlite3.Error, OSError, diskcache.Timeout):
-            raise
-        except Exception as error:  # the file's own settings are taken over, so anything may be wrong
+            cache.__init__(str(self._directory), size_limit=self._size_limit, **_OPTIONS)
+        except Exception as error:
+            cache.close()  # it has connected before it stumbled over what is in the file
+            if isinstance(error, sqlite3.Error | OSError | diskcache.Timeout):
+                raise
+            # The file's own settings are taken over, so anything may be wrong.
             raise _BrokenError(f"{type(error).__name__}: {error}") from error
+        return cache
 
     @contextlib.contextmanager
     def _unavailable(self) -> Iterator[None]:

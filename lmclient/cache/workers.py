@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import msgspec
 
 from lmclient.cache.store import Store
+from lmclient.core.waking import Waker, waker_of
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ class _Job(msgspec.Struct, frozen=True, eq=False):
     """Work for a thread, and who waits for it. Without work it is the thread's last one."""
 
     work: Callable[[], Any] | None = None
-    loop: asyncio.AbstractEventLoop | None = None
+    waker: Waker | None = None
     done: asyncio.Future[Any] | None = None
 
 
@@ -49,7 +50,7 @@ class Workers:
             queue = self._start()
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
-        queue.put(_Job(work, loop, done))
+        queue.put(_Job(work, waker_of(loop), done))
         return await done
 
     async def aclose(self) -> None:
@@ -59,7 +60,7 @@ class Workers:
             loop = asyncio.get_running_loop()
             ends = [loop.create_future() for _ in range(self._store.workers)]
             for end in ends:
-                queue.put(_Job(None, loop, end))
+                queue.put(_Job(None, waker_of(loop), end))
             await asyncio.gather(*ends)
 
     def _start(self) -> _Queue:
@@ -89,9 +90,8 @@ def _do(job: _Job, work: Callable[[], object]) -> None:
         result = work()
     except BaseException as error:  # raised where the result is waited for
         problem = error
-    if job.loop is not None and job.done is not None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-            job.loop.call_soon_threadsafe(_settle, job.done, result, problem)
+    if job.waker is not None and job.done is not None:
+        job.waker.call(partial(_settle, job.done, result, problem))
 
 
 def _settle(done: asyncio.Future[object], result: object, problem: BaseException | None) -> None:
