@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from lmclient.core.completion import Completion, FinishReason
-from lmclient.core.conversation import Conversation
 from lmclient.core.request import CompletionRequest
 from lmclient.core.usage import Usage
 from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.answer import Answer
 from lmclient.spend.costs import cost_of
 from lmclient.spend.prices import is_inconsistent, price
-
-PER_TURN = 4
-"""Tokens that an estimate adds for each turn: roles and separators."""
 
 
 def completion_of(
@@ -25,7 +21,7 @@ def completion_of(
     profile = request.profile
     usage = answer.usage
     if usage is None:
-        usage = estimated_usage(request.conversation, answer)
+        usage = estimated_usage(request, answer)
     when = request.attempts[-1].started if request.attempts else None
     priced = cost_of(usage, profile, stated=answer.cost, model=answer.model, when=when)
     if is_inconsistent(usage):
@@ -70,16 +66,16 @@ def _note_own_price(answer: Answer, usage: Usage, profile: ModelProfile) -> None
             answer.metadata["computed_cost"] = computed
 
 
-def estimated_usage(conversation: Conversation, answer: Answer) -> Usage:
+def estimated_usage(request: CompletionRequest, answer: Answer) -> Usage:
     """The tokens of the prompt and of what was received, counted without the model's tokenizer."""
     from lmclient.tokens import get
+    from lmclient.tokens.estimate import estimate_tokens
 
     count = get("fallback").count
-    prompt = sum(count(turn.text) + PER_TURN for turn in conversation.turns)
     reasoning = count(answer.reasoning)
     calls = sum(count(call.name) + count(call.raw_arguments) for call in answer.tool_calls())
     return Usage(
-        input_tokens=prompt,
+        input_tokens=estimate_tokens(request.conversation, request.options.tools),
         output_tokens=count(answer.text) + reasoning + calls,
         reasoning_tokens=reasoning,
         estimated=True,
