@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lmclient.core.alternating import alternating
 from lmclient.core.completion import Chunk, FinishReason
 from lmclient.core.conversation import Role, Turn
 from lmclient.core.http import HttpRequest
@@ -187,7 +188,10 @@ def add_sampling(body: Json, request: CompletionRequest, dialect: Dialect) -> No
 
 def encode_messages(request: CompletionRequest, dialect: Dialect) -> list[Json]:
     """The turns as message dicts, without what this vendor refuses in a history."""
-    return [_encode_turn(turn, dialect) for turn in request.conversation.turns]
+    turns = request.conversation.turns
+    if request.profile.roles == "alternating":
+        turns = alternating(turns)
+    return [_encode_turn(turn, dialect) for turn in turns]
 
 
 def _encode_turn(turn: Turn, dialect: Dialect) -> Json:

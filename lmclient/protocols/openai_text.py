@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from lmclient.core.alternating import alternating
 from lmclient.core.completion import Chunk
-from lmclient.core.conversation import TextPart
+from lmclient.core.conversation import Conversation, TextPart
 from lmclient.core.http import HttpRequest
 from lmclient.core.request import CompletionRequest
 from lmclient.errors import UnsupportedOptionError
@@ -145,8 +146,11 @@ def prompt_of(request: CompletionRequest, dialect: Dialect, served: ServedFormat
     profile = request.profile
     effort = request.options.reasoning_effort or profile.reasoning_effort
     off = effort == "none"
+    conversation = request.conversation
+    if profile.roles == "alternating":
+        conversation = Conversation(alternating(conversation.turns))
     prompt = served.format.render(
-        request.conversation,
+        conversation,
         thinking=False if off else None,
         special_tokens=profile.special_tokens,
         reasoning_effort=None if off else effort,
