@@ -23,6 +23,7 @@ from lmclient.core.tools import Tool
 from lmclient.errors import BadRequestError, ProtocolError, ProviderError
 from lmclient.protocols import provider_errors
 from lmclient.protocols.answer import Splitter
+from lmclient.protocols.asking import conversation_of, takes_schema
 from lmclient.protocols.base import SSEDecoder, WireProtocol, as_dict, as_str, decode_json
 from lmclient.protocols.dialect import Dialect
 from lmclient.protocols.endpoints import endpoint_url, request_headers
@@ -138,12 +139,10 @@ def splitter_of(profile: ModelProfile) -> Splitter | None:
 def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
     """The JSON body of a call."""
     profile, options = request.profile, request.options
-    if options.response_format is not None and not dialect.json_schema:
-        from lmclient.core.structured import with_instruction
-
-        asked = with_instruction(request.conversation, options.response_format)
-        request = msgspec.structs.replace(request, conversation=asked)
-    body: Json = {"model": profile.model, "messages": encode_messages(request, dialect)}
+    turns = conversation_of(request, dialect).turns
+    if profile.roles == "alternating":
+        turns = alternating(turns)
+    body: Json = {"model": profile.model, "messages": encode_messages(turns, dialect)}
     if request.stream:
         body["stream"] = True
         if dialect.stream_options:
@@ -158,7 +157,8 @@ def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
     if options.response_format is not None:
         from lmclient.core.structured import json_schema_format
 
-        body["response_format"] = json_schema_format(options.response_format, dialect.json_schema)
+        schema = takes_schema(request, dialect)
+        body["response_format"] = json_schema_format(options.response_format, schema)
     return {**body, **profile.extra_body, **options.extra_body}
 
 
@@ -186,11 +186,8 @@ def add_sampling(body: Json, request: CompletionRequest, dialect: Dialect) -> No
         body[dialect.effort] = effort
 
 
-def encode_messages(request: CompletionRequest, dialect: Dialect) -> list[Json]:
+def encode_messages(turns: list[Turn], dialect: Dialect) -> list[Json]:
     """The turns as message dicts, without what this vendor refuses in a history."""
-    turns = request.conversation.turns
-    if request.profile.roles == "alternating":
-        turns = alternating(turns)
     return [_encode_turn(turn, dialect) for turn in turns]
 
 
