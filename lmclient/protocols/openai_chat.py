@@ -8,7 +8,6 @@ Mistral's thinking parts.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,7 +15,6 @@ import msgspec
 from lmclient.core.alternating import alternating
 from lmclient.core.completion import Chunk, FinishReason
 from lmclient.core.conversation import Role, Turn
-from lmclient.core.http import HttpRequest
 from lmclient.core.messages import to_message
 from lmclient.core.request import CompletionRequest
 from lmclient.core.tools import Tool
@@ -24,9 +22,9 @@ from lmclient.errors import BadRequestError, ProtocolError, ProviderError
 from lmclient.protocols import provider_errors
 from lmclient.protocols.answer import Splitter
 from lmclient.protocols.asking import conversation_of, takes_schema
-from lmclient.protocols.base import SSEDecoder, WireProtocol, as_dict, as_str, decode_json
+from lmclient.protocols.base import SSEDecoder, as_dict, as_str, decode_json
 from lmclient.protocols.dialect import Dialect
-from lmclient.protocols.endpoints import endpoint_url, request_headers
+from lmclient.protocols.openai import OpenAIProtocol
 from lmclient.protocols.openai_usage import read_cost, read_usage
 
 if TYPE_CHECKING:
@@ -89,42 +87,17 @@ FINISH_REASONS = {
 }
 
 
-class OpenAIChat(WireProtocol):
+class OpenAIChat(OpenAIProtocol):
     """The protocol `/chat/completions`."""
 
     name = "openai-chat"
-    prefix = "/v1"
     endpoints = ("/chat/completions",)
 
-    def encode(self, request: CompletionRequest, dialect: Dialect) -> HttpRequest:
-        profile = request.profile
-        return HttpRequest(
-            url=endpoint_url(profile, self, dialect, self.endpoints[0]),
-            headers=request_headers(profile, dialect, stream=request.stream),
-            body=_encode(encode_body(request, dialect)),
-            connect_timeout=profile.timeouts.connect,
-        )
+    def body(self, request: CompletionRequest, dialect: Dialect) -> Json:
+        return encode_body(request, dialect)
 
     def decoder(self, request: CompletionRequest, dialect: Dialect) -> OpenAIChatDecoder:
         return OpenAIChatDecoder(splitter_of(request.profile))
-
-    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        return provider_errors.error_from_body(status, headers, body)
-
-    def encode_models(self, profile: ModelProfile, dialect: Dialect) -> HttpRequest:
-        return HttpRequest(
-            method="GET",
-            url=endpoint_url(profile, self, dialect, "/models"),
-            headers=request_headers(profile, dialect, body=False),
-            connect_timeout=profile.timeouts.connect,
-        )
-
-    def decode_models(self, body: bytes) -> list[str]:
-        data = decode_json(msgspec.json.Decoder(), body, "a list of models")
-        models = data if isinstance(data, list) else as_dict(data).get("data")
-        if not isinstance(models, list):
-            raise ProtocolError("The server's list of models has no `data`.")
-        return [model["id"] for model in models if isinstance(as_dict(model).get("id"), str)]
 
 
 def splitter_of(profile: ModelProfile) -> Splitter | None:

@@ -6,65 +6,36 @@ the encrypted reasoning is asked for and goes back with the next request.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from lmclient.core.conversation import Role, Turn
-from lmclient.core.http import HttpRequest
 from lmclient.core.request import CompletionRequest, Options
 from lmclient.core.tools import Tool
-from lmclient.errors import ProviderError, UnsupportedOptionError
-from lmclient.protocols import provider_errors
+from lmclient.errors import UnsupportedOptionError
 from lmclient.protocols.asking import conversation_of, takes_schema
-from lmclient.protocols.base import WireProtocol
 from lmclient.protocols.dialect import Dialect
-from lmclient.protocols.endpoints import endpoint_url, request_headers
 from lmclient.protocols.extra_body import merge
-from lmclient.protocols.openai_chat import OpenAIChat, add_sampling, encode_tool_choice, splitter_of
+from lmclient.protocols.openai import OpenAIProtocol
+from lmclient.protocols.openai_chat import add_sampling, encode_tool_choice, splitter_of
 from lmclient.protocols.openai_responses_decoder import OpenAIResponsesDecoder
 from lmclient.protocols.openai_responses_input import encode_input
 
-if TYPE_CHECKING:
-    from lmclient.profiles.model import ModelProfile
-
 Json = dict[str, Any]
-_encode = msgspec.json.Encoder().encode
 
 
-class OpenAIResponses(WireProtocol):
+class OpenAIResponses(OpenAIProtocol):
     """The protocol `/responses`."""
 
     name = "openai-responses"
-    prefix = "/v1"
     endpoints = ("/responses",)
 
-    def encode(self, request: CompletionRequest, dialect: Dialect) -> HttpRequest:
-        profile = request.profile
-        return HttpRequest(
-            url=endpoint_url(profile, self, dialect, self.endpoints[0]),
-            headers=request_headers(profile, dialect, stream=request.stream),
-            body=_encode(encode_body(request, dialect)),
-            connect_timeout=profile.timeouts.connect,
-        )
+    def body(self, request: CompletionRequest, dialect: Dialect) -> Json:
+        return encode_body(request, dialect)
 
     def decoder(self, request: CompletionRequest, dialect: Dialect) -> OpenAIResponsesDecoder:
         return OpenAIResponsesDecoder(splitter_of(request.profile))
-
-    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        return provider_errors.error_from_body(status, headers, body)
-
-    def encode_models(self, profile: ModelProfile, dialect: Dialect) -> HttpRequest:
-        return HttpRequest(
-            method="GET",
-            url=endpoint_url(profile, self, dialect, "/models"),
-            headers=request_headers(profile, dialect, body=False),
-            connect_timeout=profile.timeouts.connect,
-        )
-
-    def decode_models(self, body: bytes) -> list[str]:
-        return OpenAIChat().decode_models(body)
 
 
 def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
