@@ -107,7 +107,8 @@ class AsyncClient:
         Raises what `lmclient.errors` lists: `ConfigurationError` and `BadRequestError` for what is
         wrong before anything is sent, `ProviderError` for what the provider refuses. An answer that
         does not fit `response_format` is returned as it is once `retries` are used up: its `parse`
-        says what is wrong.
+        says what is wrong. `cost` and `requests` are those of the last such question alone; each has
+        its own row in the ledger.
         """
         retries = options.pop("retries", 0)
         request = self._request(target, conversation, options, stream=False)

@@ -14,6 +14,7 @@ from lmclient.core.completion import Chunk, Completion
 from lmclient.core.conversation import ConversationLike
 from lmclient.core.http import HttpRequest
 from lmclient.core.stream import AsyncCompletionStream
+from lmclient.errors import LMClientError
 from lmclient.interceptors.base import Interceptor
 from lmclient.profiles.directory import Target
 from lmclient.profiles.model import ModelProfile
@@ -104,7 +105,12 @@ class Client:
 
 
 class CompletionStream:
-    """The chunks of one answer, and afterwards its `completion`; see `AsyncCompletionStream`."""
+    """The chunks of one answer, and afterwards its `completion`; see `AsyncCompletionStream`.
+
+    One thread reads it; any thread may close it. A read that this cuts short raises `LMClientError`.
+    """
+
+    _closed = False
 
     def __init__(self, stream: AsyncCompletionStream, background: BackgroundLoop) -> None:
         self._stream = stream
@@ -130,13 +136,25 @@ class CompletionStream:
 
     def __next__(self) -> Chunk:
         if not self._ready:  # one hop to the background loop fetches all that has arrived
-            self._ready.extend(self._background.run(self._stream.next_batch))
+            self._ready.extend(self._next_batch())
             if not self._ready:
                 raise StopIteration
         return self._ready.popleft()
 
+    def _next_batch(self) -> Sequence[Chunk]:
+        try:
+            return self._background.run(self._stream.next_batch)
+        except LMClientError as error:
+            if not self._closed:
+                raise
+            # The connection was closed under the read, which took that for the server's doing.
+            closed = LMClientError("The stream was closed by another thread while this one read it.")
+            closed.partial = error.partial
+            raise closed from error
+
     def close(self) -> None:
         """Leaves the stream: closes its connection if it has not ended."""
+        self._closed = True
         self._ready.clear()
         if self._background.running:
             self._background.run(self._stream.aclose)

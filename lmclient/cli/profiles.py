@@ -17,6 +17,7 @@ from lmclient.cli.terminal import one_line
 from lmclient.errors import ProfileError
 
 if TYPE_CHECKING:
+    from lmclient.profiles.checking import KnownNames
     from lmclient.profiles.directory import Profiles
     from lmclient.profiles.reading import ProfileFile
 
@@ -37,10 +38,11 @@ def list_profiles(debug: Debug = False) -> None:
         categories = profiles.categories()
     except ProfileError:
         categories = {}  # unknown because a file cannot be read, which its row says
+    known = _known_names()
     rows = []
     for file in profiles.files.values():
         pointing = [category for category, names in categories.items() if file.name in names]
-        rows.append(_row(file, profiles, pointing))
+        rows.append(_row(file, profiles, known, pointing))
     if sys.stdout.isatty():
         _print_table(rows)
         return
@@ -76,12 +78,10 @@ def check(debug: Debug = False) -> None:
 
     The status is 1 if anything is.
     """
-    from lmclient import prompts
     from lmclient.profiles import checking
-    from lmclient.providers.registry import provider_names
     from lmclient.settings import Settings
 
-    problems = checking.check(Settings(), providers=provider_names(), prompt_formats=prompts.names())
+    problems = checking.check(Settings(), _known_names())
     for problem in problems:
         typer.echo(one_line(problem.message))
     if problems:
@@ -96,7 +96,24 @@ def _profiles() -> Profiles:
     return Profiles(Settings())
 
 
-def _row(file: ProfileFile, profiles: Profiles, categories: Sequence[str]) -> tuple[str, ...]:
+def _known_names() -> KnownNames:
+    from lmclient import prompts, tokens
+    from lmclient.profiles.checking import KnownNames
+    from lmclient.providers.registry import provider_names
+    from lmclient.providers.text import AUTO
+    from lmclient.tokens.ranks import ENCODINGS
+
+    return KnownNames(
+        provider=provider_names(),
+        prompt_format=[AUTO, *prompts.names()],
+        tokenizer=tokens.names(),
+        token_encoding=ENCODINGS,
+    )
+
+
+def _row(
+    file: ProfileFile, profiles: Profiles, known: KnownNames, categories: Sequence[str]
+) -> tuple[str, ...]:
     from lmclient.profiles.secrets import public_url
 
     values: dict[str, Any] = {}
@@ -107,7 +124,7 @@ def _row(file: ProfileFile, profiles: Profiles, categories: Sequence[str]) -> tu
         usable = "no: cannot be read"
     else:
         values = found.values
-        for problem in (*found.unresolved, *found.wrong)[:1]:
+        for problem in (*found.unresolved, *found.wrong, *known.unknown(values, file))[:1]:
             usable = "no: " + problem.message.partition(";")[0]
     provider, model, url = (str(values.get(key, "")) for key in ("provider", "model", "url"))
     row = (file.name, provider, model, public_url(url), " ".join(categories), usable, str(file.path))

@@ -26,13 +26,33 @@ class Problem(NamedTuple):
     expected: str
 
 
-def check(
-    settings: Settings, *, providers: Collection[str], prompt_formats: Collection[str]
-) -> list[Problem]:
+class KnownNames(NamedTuple):
+    """The names that exist, under the keys of a profile that refer to them."""
+
+    provider: Collection[str]
+    prompt_format: Collection[str]
+    tokenizer: Collection[str]
+    token_encoding: Collection[str]
+
+    def unknown(self, values: Mapping[str, Any], file: ProfileFile) -> Iterator[WrongValue]:
+        """The names among the `values` of a file that do not exist."""
+        for key, names in self._asdict().items():
+            value = values.get(key)
+            if not isinstance(value, str) or not value or value in names:
+                continue
+            if key == "prompt_format" and value.endswith(".jinja"):
+                continue  # a file, not a name
+            if key == "token_encoding" and values.get("tokenizer") not in (None, "", "tiktoken"):
+                continue  # another tokenizer has encodings of its own, or none
+            expected = known_names(value, sorted(names))
+            yield file.as_written(WrongValue(key, expected, f"{key}: expected {expected}, found {value!r}"))
+
+
+def check(settings: Settings, known: KnownNames) -> list[Problem]:
     """Every problem of every profile and category; empty if all is well.
 
-    `providers` and `prompt_formats` are the names that exist. A variable that a shipped profile
-    needs may be missing as long as no category points to that profile.
+    A variable that a shipped profile needs may be missing as long as no category points to that
+    profile.
     """
     profiles = Profiles(settings)
     problems: list[Problem] = []
@@ -46,23 +66,13 @@ def check(
     categories = {} if problems else profiles.categories()
     needed = {name for names in categories.values() for name in names}
     for file, found in examined.items():
-        wrong = [*found.wrong, *_unknown_names(found.values, file, providers, prompt_formats)]
+        wrong = [*found.wrong, *known.unknown(found.values, file)]
         if not file.shipped or file.name in needed:
             wrong = [*found.unresolved, *wrong]
         problems += [
             Problem(str(file.path), one.key, f"{file.path}: {one.message}.", one.expected) for one in wrong
         ]
     return problems + _wrong_categories(categories, profiles)
-
-
-def _unknown_names(
-    values: dict[str, Any], file: ProfileFile, providers: Collection[str], prompt_formats: Collection[str]
-) -> Iterator[WrongValue]:
-    for key, names in (("provider", providers), ("prompt_format", prompt_formats)):
-        value = values.get(key)
-        if isinstance(value, str) and value and value not in names:
-            expected = known_names(value, sorted(names))
-            yield file.as_written(WrongValue(key, expected, f"{key}: expected {expected}, found {value!r}"))
 
 
 def _wrong_categories(categories: Mapping[str, Sequence[str]], profiles: Profiles) -> list[Problem]:

@@ -205,6 +205,7 @@ class ModelProfile(Table):
     reasoning_effort: str | None = None
     reasoning_summary: str | None = None
     reasoning_tags: Annotated[str, AfterValidator(_tag)] = ""
+    roles: Literal["as-is", "alternating"] = "as-is"
     on_overflow: Literal["error", "drop-oldest"] = "error"
     special_tokens: Literal["escape", "reject", "allow"] = "escape"
     extra_body: Body = Field(default_factory=MaskedDict)

@@ -144,7 +144,7 @@ class PromptFormat:
                 if turn.role == "system":
                     raise BadRequestError(
                         f"Turn {number} (system): prompt format {self.name!r} takes a system turn "
-                        "only at the beginning; move its text there."
+                        'only at the beginning; move its text there, or set roles = "alternating".'
                     )
         if not self.alternating:
             return
@@ -158,7 +158,7 @@ class PromptFormat:
                 raise BadRequestError(
                     f"Turn {number + offset} ({turn.role}): prompt format {self.name!r} needs user and "
                     f"assistant turns in alternation, user first, so {expected} is expected here; "
-                    "join neighbouring turns of one role."
+                    'join neighbouring turns of one role, or set roles = "alternating".'
                 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from lmclient.core.usage import Usage
 
 
 class Splitter(Protocol):
-    """Splits reasoning out of text: see `lmclient.prompts.reasoning`."""
+    """Splits reasoning, and calls that stand in the text, out of it: see `lmclient.prompts.reasoning`."""
 
     def feed(self, text: str) -> Chunk: ...
 
@@ -53,6 +53,7 @@ class Answer:
         if self._splitter is not None and text:
             chunk = self._splitter.feed(text)
             text, reasoning = chunk.text, reasoning + chunk.reasoning
+            self._take(chunk.tool_calls)
         if text:
             self._text.append(text)
         elif not reasoning:
@@ -66,11 +67,17 @@ class Answer:
         chunks: list[Chunk] = []
         if self._splitter is not None:
             rest, self._splitter = self._splitter.finish(), None
+            self._take(rest.tool_calls)
             if (chunk := self.add(rest.text, rest.reasoning)) is not None:
                 chunks.append(chunk)
         if self._calls is not None and (calls := self.tool_calls()):
             chunks.append(Chunk(tool_calls=calls))
         return chunks
+
+    def _take(self, found: Sequence[ToolCall]) -> None:
+        # Without the ids that the splitter gave: those repeat in every answer.
+        for call in found:
+            self.calls.add(call.id, "", call.name, call.raw_arguments)
 
     @property
     def calls(self) -> ToolCalls:

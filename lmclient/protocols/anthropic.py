@@ -21,6 +21,7 @@ from lmclient.protocols import provider_errors
 from lmclient.protocols.anthropic_messages import encode_messages, encode_system
 from lmclient.protocols.anthropic_stream import AnthropicDecoder
 from lmclient.protocols.anthropic_thinking import Thinking, encode_thinking
+from lmclient.protocols.asking import conversation_of, takes_schema
 from lmclient.protocols.base import WireProtocol, as_dict, decode_json
 from lmclient.protocols.dialect import Dialect
 from lmclient.protocols.endpoints import endpoint_url, request_headers
@@ -95,7 +96,8 @@ def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
             f"Profile {profile.name!r}: Anthropic's API takes no seed; call without `seed`."
         )
     extra = {**profile.extra_body, **options.extra_body}
-    messages = encode_messages(request.conversation)
+    conversation = conversation_of(request, dialect)
+    messages = encode_messages(conversation)
     limit = profile.max_tokens if options.max_tokens is None else options.max_tokens
     thinking = encode_thinking(request, messages, limit or 0, extra)
     body: Json = {
@@ -103,7 +105,7 @@ def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
         "max_tokens": limit or DEFAULT_MAX_TOKENS + thinking.allowance,
         "messages": messages,
     }
-    if system := encode_system(request.conversation):
+    if system := encode_system(conversation):
         body["system"] = system
     if request.stream:
         body["stream"] = True
@@ -114,7 +116,7 @@ def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
             body["tool_choice"] = choice
     if thinking.field is not None:
         body["thinking"] = thinking.field
-    if output := output_config(options, thinking):
+    if output := output_config(request, dialect, thinking):
         body["output_config"] = output
     return {**body, **extra}
 
@@ -164,13 +166,14 @@ def encode_choice(options: Options) -> Json | None:
     return None if choice == {"type": "auto"} else choice
 
 
-def output_config(options: Options, thinking: Thinking) -> Json:
+def output_config(request: CompletionRequest, dialect: Dialect, thinking: Thinking) -> Json:
     """The effort and the format of the answer."""
+    wanted = request.options.response_format
     config: Json = {}
     if thinking.effort:
         config["effort"] = thinking.effort
-    if options.response_format is not None:
+    if wanted is not None and takes_schema(request, dialect):
         from lmclient.core.structured import strict_schema
 
-        config["format"] = {"type": "json_schema", "schema": strict_schema(options.response_format)}
+        config["format"] = {"type": "json_schema", "schema": strict_schema(wanted)}
     return config

@@ -99,7 +99,7 @@ class AnthropicDecoder(SSEDecoder):
                 self._add_usage(event.usage)
                 self.answer.usage = read_usage(self._usage)
             case "message_stop":
-                self._end()
+                self.ended = True
             case "ping":
                 self.events -= 1  # a heartbeat of the server, no sign of life of the model
             case "error":
@@ -121,7 +121,7 @@ class AnthropicDecoder(SSEDecoder):
         for index, block in enumerate(content):
             if block.get("type") == "tool_use":
                 self._read_call(index, block, cut=cut and index == len(content) - 1)
-        self._end()
+        self.ended = True
         text, thinking = (
             "".join(as_str(block.get(kind)) for block in content if block.get("type") == kind)
             for kind in ("text", "thinking")
@@ -129,7 +129,16 @@ class AnthropicDecoder(SSEDecoder):
         return self.answer.add(text, thinking)
 
     def complete(self) -> bool:
-        return self.ended
+        # The reason comes after all content: what may still be missing then is the message_stop alone.
+        return self.ended or self.answer.finish_reason is not None
+
+    def _finish(self, chunks: list[Chunk]) -> None:
+        super()._finish(chunks)
+        content = [block.content() for block in self._blocks.values()]
+        self.answer.provider_items += wanted_back(content)
+        citations = [one for block in content for one in block.get("citations") or ()]
+        if citations:
+            self.answer.metadata["citations"] = citations
 
     def _read_head(self, message: Json) -> None:
         self.answer.id = as_str(message.get("id"))
@@ -199,16 +208,6 @@ class AnthropicDecoder(SSEDecoder):
         if cut:  # the API closes the object that was cut; what it says is not what the model meant
             arguments = arguments.removesuffix("}")
         self.answer.calls.add(index, as_str(block.get("id")), as_str(block.get("name")), arguments)
-
-    def _end(self) -> None:
-        self.ended = True
-        if self.answer.finish_reason is None:
-            self.answer.finish_reason = FinishReason.UNKNOWN
-        content = [block.content() for block in self._blocks.values()]
-        self.answer.provider_items += wanted_back(content)
-        citations = [one for block in content for one in block.get("citations") or ()]
-        if citations:
-            self.answer.metadata["citations"] = citations
 
     def _error(self, event: Event) -> ProviderError:
         # What was counted before an error is all that there will be; the text of an answer that was

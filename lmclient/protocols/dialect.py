@@ -36,6 +36,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     json_schema: bool = True
     """Whether `response_format` of type `json_schema` is understood."""
 
+    schemaless_models: str = ""
+    """A regular expression for models that understand no JSON schema where others of the vendor do."""
+
     seed_field: str = "seed"
     """How the sampling seed is called."""
 

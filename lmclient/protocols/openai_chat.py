@@ -8,23 +8,23 @@ Mistral's thinking parts.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lmclient.core.alternating import alternating
 from lmclient.core.completion import Chunk, FinishReason
 from lmclient.core.conversation import Role, Turn
-from lmclient.core.http import HttpRequest
 from lmclient.core.messages import to_message
 from lmclient.core.request import CompletionRequest
 from lmclient.core.tools import Tool
 from lmclient.errors import BadRequestError, ProtocolError, ProviderError
 from lmclient.protocols import provider_errors
 from lmclient.protocols.answer import Splitter
-from lmclient.protocols.base import SSEDecoder, WireProtocol, as_dict, as_str, decode_json
+from lmclient.protocols.asking import conversation_of, takes_schema
+from lmclient.protocols.base import SSEDecoder, as_dict, as_str, decode_json
 from lmclient.protocols.dialect import Dialect
-from lmclient.protocols.endpoints import endpoint_url, request_headers
+from lmclient.protocols.openai import OpenAIProtocol
 from lmclient.protocols.openai_usage import read_cost, read_usage
 
 if TYPE_CHECKING:
@@ -87,42 +87,17 @@ FINISH_REASONS = {
 }
 
 
-class OpenAIChat(WireProtocol):
+class OpenAIChat(OpenAIProtocol):
     """The protocol `/chat/completions`."""
 
     name = "openai-chat"
-    prefix = "/v1"
     endpoints = ("/chat/completions",)
 
-    def encode(self, request: CompletionRequest, dialect: Dialect) -> HttpRequest:
-        profile = request.profile
-        return HttpRequest(
-            url=endpoint_url(profile, self, dialect, self.endpoints[0]),
-            headers=request_headers(profile, dialect, stream=request.stream),
-            body=_encode(encode_body(request, dialect)),
-            connect_timeout=profile.timeouts.connect,
-        )
+    def body(self, request: CompletionRequest, dialect: Dialect) -> Json:
+        return encode_body(request, dialect)
 
     def decoder(self, request: CompletionRequest, dialect: Dialect) -> OpenAIChatDecoder:
         return OpenAIChatDecoder(splitter_of(request.profile))
-
-    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        return provider_errors.error_from_body(status, headers, body)
-
-    def encode_models(self, profile: ModelProfile, dialect: Dialect) -> HttpRequest:
-        return HttpRequest(
-            method="GET",
-            url=endpoint_url(profile, self, dialect, "/models"),
-            headers=request_headers(profile, dialect, body=False),
-            connect_timeout=profile.timeouts.connect,
-        )
-
-    def decode_models(self, body: bytes) -> list[str]:
-        data = decode_json(msgspec.json.Decoder(), body, "a list of models")
-        models = data if isinstance(data, list) else as_dict(data).get("data")
-        if not isinstance(models, list):
-            raise ProtocolError("The server's list of models has no `data`.")
-        return [model["id"] for model in models if isinstance(as_dict(model).get("id"), str)]
 
 
 def splitter_of(profile: ModelProfile) -> Splitter | None:
@@ -137,12 +112,10 @@ def splitter_of(profile: ModelProfile) -> Splitter | None:
 def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
     """The JSON body of a call."""
     profile, options = request.profile, request.options
-    if options.response_format is not None and not dialect.json_schema:
-        from lmclient.core.structured import with_instruction
-
-        asked = with_instruction(request.conversation, options.response_format)
-        request = msgspec.structs.replace(request, conversation=asked)
-    body: Json = {"model": profile.model, "messages": encode_messages(request, dialect)}
+    turns = conversation_of(request, dialect).turns
+    if profile.roles == "alternating":
+        turns = alternating(turns)
+    body: Json = {"model": profile.model, "messages": encode_messages(turns, dialect)}
     if request.stream:
         body["stream"] = True
         if dialect.stream_options:
@@ -157,7 +130,8 @@ def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
     if options.response_format is not None:
         from lmclient.core.structured import json_schema_format
 
-        body["response_format"] = json_schema_format(options.response_format, dialect.json_schema)
+        schema = takes_schema(request, dialect)
+        body["response_format"] = json_schema_format(options.response_format, schema)
     return {**body, **profile.extra_body, **options.extra_body}
 
 
@@ -185,9 +159,9 @@ def add_sampling(body: Json, request: CompletionRequest, dialect: Dialect) -> No
         body[dialect.effort] = effort
 
 
-def encode_messages(request: CompletionRequest, dialect: Dialect) -> list[Json]:
+def encode_messages(turns: list[Turn], dialect: Dialect) -> list[Json]:
     """The turns as message dicts, without what this vendor refuses in a history."""
-    return [_encode_turn(turn, dialect) for turn in request.conversation.turns]
+    return [_encode_turn(turn, dialect) for turn in turns]
 
 
 def _encode_turn(turn: Turn, dialect: Dialect) -> Json:

@@ -6,72 +6,43 @@ the encrypted reasoning is asked for and goes back with the next request.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from lmclient.core.conversation import Conversation, Role, Turn
-from lmclient.core.http import HttpRequest
+from lmclient.core.conversation import Role, Turn
 from lmclient.core.request import CompletionRequest, Options
 from lmclient.core.tools import Tool
-from lmclient.errors import ProviderError, UnsupportedOptionError
-from lmclient.protocols import provider_errors
-from lmclient.protocols.base import WireProtocol
+from lmclient.errors import UnsupportedOptionError
+from lmclient.protocols.asking import conversation_of, takes_schema
 from lmclient.protocols.dialect import Dialect
-from lmclient.protocols.endpoints import endpoint_url, request_headers
 from lmclient.protocols.extra_body import merge
-from lmclient.protocols.openai_chat import OpenAIChat, add_sampling, encode_tool_choice, splitter_of
+from lmclient.protocols.openai import OpenAIProtocol
+from lmclient.protocols.openai_chat import add_sampling, encode_tool_choice, splitter_of
 from lmclient.protocols.openai_responses_decoder import OpenAIResponsesDecoder
 from lmclient.protocols.openai_responses_input import encode_input
 
-if TYPE_CHECKING:
-    from lmclient.profiles.model import ModelProfile
-
 Json = dict[str, Any]
-_encode = msgspec.json.Encoder().encode
 
 
-class OpenAIResponses(WireProtocol):
+class OpenAIResponses(OpenAIProtocol):
     """The protocol `/responses`."""
 
     name = "openai-responses"
-    prefix = "/v1"
     endpoints = ("/responses",)
 
-    def encode(self, request: CompletionRequest, dialect: Dialect) -> HttpRequest:
-        profile = request.profile
-        return HttpRequest(
-            url=endpoint_url(profile, self, dialect, self.endpoints[0]),
-            headers=request_headers(profile, dialect, stream=request.stream),
-            body=_encode(encode_body(request, dialect)),
-            connect_timeout=profile.timeouts.connect,
-        )
+    def body(self, request: CompletionRequest, dialect: Dialect) -> Json:
+        return encode_body(request, dialect)
 
     def decoder(self, request: CompletionRequest, dialect: Dialect) -> OpenAIResponsesDecoder:
         return OpenAIResponsesDecoder(splitter_of(request.profile))
-
-    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        return provider_errors.error_from_body(status, headers, body)
-
-    def encode_models(self, profile: ModelProfile, dialect: Dialect) -> HttpRequest:
-        return HttpRequest(
-            method="GET",
-            url=endpoint_url(profile, self, dialect, "/models"),
-            headers=request_headers(profile, dialect, body=False),
-            connect_timeout=profile.timeouts.connect,
-        )
-
-    def decode_models(self, body: bytes) -> list[str]:
-        return OpenAIChat().decode_models(body)
 
 
 def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
     """The JSON body of a call. Raises `UnsupportedOptionError` for `stop` and `seed`."""
     profile, options = request.profile, request.options
     _refuse(options)
-    conversation = _asked_in_words(request.conversation, options.response_format, dialect)
-    instructions, turns = _split_instructions(conversation.turns)
+    instructions, turns = _split_instructions(conversation_of(request, dialect).turns)
     body: Json = {"model": profile.model, "input": encode_input(turns)}
     if instructions:
         body["instructions"] = instructions
@@ -87,7 +58,7 @@ def encode_body(request: CompletionRequest, dialect: Dialect) -> Json:
         body["reasoning"] = {**body.get("reasoning", {}), "summary": profile.reasoning_summary}
     _add_tools(body, options)
     if options.response_format is not None:
-        body["text"] = {"format": _text_format(options.response_format, dialect)}
+        body["text"] = {"format": _text_format(options.response_format, takes_schema(request, dialect))}
     return merge(merge(body, profile.extra_body), options.extra_body)
 
 
@@ -136,18 +107,9 @@ def encode_tool(tool: Tool) -> Json:
     }
 
 
-def _text_format(response_format: object, dialect: Dialect) -> Json:
+def _text_format(response_format: object, schema: bool) -> Json:
     """The format as chat completions have it, one level flatter."""
     from lmclient.core.structured import json_schema_format
 
-    chat = json_schema_format(response_format, dialect.json_schema)
+    chat = json_schema_format(response_format, schema)
     return {"type": chat["type"], **chat.get("json_schema", {})}
-
-
-def _asked_in_words(conversation: Conversation, response_format: object, dialect: Dialect) -> Conversation:
-    """The conversation, with the schema in it where the server takes none."""
-    if response_format is None or dialect.json_schema:
-        return conversation
-    from lmclient.core.structured import with_instruction
-
-    return with_instruction(conversation, response_format)

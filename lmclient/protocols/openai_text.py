@@ -17,21 +17,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from lmclient.core.alternating import alternating
 from lmclient.core.completion import Chunk
-from lmclient.core.conversation import TextPart
-from lmclient.core.http import HttpRequest
+from lmclient.core.conversation import Conversation, TextPart
 from lmclient.core.request import CompletionRequest
 from lmclient.errors import UnsupportedOptionError
 from lmclient.prompts.format import PromptFormat
 from lmclient.protocols.answer import Splitter
 from lmclient.protocols.dialect import Dialect
-from lmclient.protocols.endpoints import endpoint_url, request_headers
-from lmclient.protocols.openai_chat import Choice, Json, OpenAIChat, OpenAIChatDecoder, add_sampling
+from lmclient.protocols.openai import OpenAIProtocol
+from lmclient.protocols.openai_chat import Choice, Json, OpenAIChatDecoder, add_sampling
 
 if TYPE_CHECKING:
     from lmclient.profiles.model import ModelProfile
 
-_encode = msgspec.json.Encoder().encode
 _PROMPT_END = 200
 """Characters of the prompt's end that a parser is shown; the longest of the formats' openings has 30."""
 
@@ -52,7 +51,7 @@ FormatOf = Callable[["ModelProfile"], ServedFormat | None]
 """The format of a profile, or None where only the server can tell."""
 
 
-class OpenAIText(OpenAIChat):
+class OpenAIText(OpenAIProtocol):
     """The protocol `/completions`.
 
     Where `format_of` does not know a format, a request shows the messages in place of the prompt.
@@ -64,14 +63,8 @@ class OpenAIText(OpenAIChat):
     def __init__(self, format_of: FormatOf) -> None:
         self._format_of = format_of
 
-    def encode(self, request: CompletionRequest, dialect: Dialect) -> HttpRequest:
-        profile = request.profile
-        return HttpRequest(
-            url=endpoint_url(profile, self, dialect, self.endpoints[0]),
-            headers=request_headers(profile, dialect, stream=request.stream),
-            body=_encode(encode_body(request, dialect, self._format_of(profile))),
-            connect_timeout=profile.timeouts.connect,
-        )
+    def body(self, request: CompletionRequest, dialect: Dialect) -> Json:
+        return encode_body(request, dialect, self._format_of(request.profile))
 
     def decoder(self, request: CompletionRequest, dialect: Dialect) -> OpenAITextDecoder:
         served = self._format_of(request.profile)
@@ -145,8 +138,11 @@ def prompt_of(request: CompletionRequest, dialect: Dialect, served: ServedFormat
     profile = request.profile
     effort = request.options.reasoning_effort or profile.reasoning_effort
     off = effort == "none"
+    conversation = request.conversation
+    if profile.roles == "alternating":
+        conversation = Conversation(alternating(conversation.turns))
     prompt = served.format.render(
-        request.conversation,
+        conversation,
         thinking=False if off else None,
         special_tokens=profile.special_tokens,
         reasoning_effort=None if off else effort,

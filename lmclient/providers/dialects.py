@@ -28,6 +28,7 @@ ANTHROPIC = Dialect(
     url="https://api.anthropic.com",
     auth="x-api-key",
     fixed_sampling_models=r"claude-(opus-4-[7-9]|(opus|sonnet|haiku)-[5-9]|fable|mythos)",
+    schemaless_models=r"claude-(\d|instant|(opus|sonnet)-4(-[01])?([-@]\d{8}|-latest)?$)",  # up to 4.1
 )
 GEMINI = Dialect(url="https://generativelanguage.googleapis.com", auth="x-goog-api-key")
 OLLAMA = Dialect(url="http://localhost:11434")

@@ -50,10 +50,12 @@ def test_list_names_what_stands_behind_a_profile(rows, write_profile, home, monk
 def test_list_says_why_a_profile_is_not_usable(rows, write):
     write("broken.toml", "provider =")
     write("wrong.toml", 'provider = "openai-chat"\ntemperature = 9')
+    write("nobody.toml", 'provider = "openai-cat"')
     listed = rows()
     assert listed["gpt-5-mini"]["USABLE"] == "no: api_key: OPENAI_API_KEY is not set"
     assert listed["broken"]["USABLE"] == "no: cannot be read"
     assert listed["wrong"]["USABLE"].startswith("no: temperature: ")
+    assert listed["nobody"]["USABLE"].startswith("no: provider: expected one of openai-chat, ")
 
 
 def test_list_is_a_table_on_a_terminal(terminal, write_profile):
@@ -139,16 +141,24 @@ def test_explain_hides_secrets_that_the_profile_puts_elsewhere(run, write):
 def test_check_prints_every_problem_and_fails(run, write, home):
     write("wrong.toml", 'provider = "openai-cat"\ntemperature = 9\n[cost]\ninput = -1')
     write("keyless.toml", 'provider = "openai-chat"\napi_key = "${NO_SUCH_VARIABLE}"')
+    write("counting.toml", 'provider = "openai-chat"\ntoken_encoding = "o200k"')
     done = run("profiles", "check")
     mine = [line for line in done.stdout.splitlines() if line.startswith(str(home))]
     assert done.exit_code == 1
-    for key in ("provider: ", "temperature: ", "cost.input: ", "api_key: NO_SUCH_VARIABLE"):
+    for key in (
+        "provider: ",
+        "temperature: ",
+        "cost.input: ",
+        "api_key: NO_SUCH_VARIABLE",
+        "token_encoding: ",
+    ):
         assert sum(key in line for line in mine) == 1
-    assert len(mine) == 4
+    assert len(mine) == 5
 
 
-def test_check_is_content_where_nothing_is_wrong(run, monkeypatch, tmp_path, write_profile):
+def test_check_is_content_where_nothing_is_wrong(run, monkeypatch, tmp_path, write_profile, write):
     write_profile("local", URL)
+    write("served.toml", f'provider = "openai-text"\nurl = "{URL}"\nprompt_format = "auto"')
     monkeypatch.setattr("lmclient.profiles.directory.shipped_directory", lambda: tmp_path / "none")
     done = run("profiles", "check")
     assert (done.exit_code, done.stdout) == (0, "All profiles are fine.\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from lmclient import (
     AsyncClient,
     AsyncCompletionStream,
     Client,
+    CompletionStream,
     LMClientError,
     ModelProfile,
     Settings,
@@ -131,6 +133,29 @@ def test_a_dropped_sync_stream_warns_and_closes_the_connection(sync_client: Clie
     with pytest.warns(ResourceWarning, match="dropped before its end"):
         forget(streams)
     assert asyncio.run(closed(endless))
+
+
+def test_a_thread_whose_stream_another_one_closes_is_told_so(sync_client: Client, fault: FaultOf) -> None:
+    got: list[Any] = []
+
+    def read(stream: CompletionStream) -> None:
+        try:
+            got.extend(stream)
+        except LMClientError as error:
+            got.append(error)
+
+    with sync_client.stream(fault("hang_mid_stream").profile(), "Hello") as stream:
+        assert next(stream).text == "The"
+        reader = threading.Thread(target=read, args=(stream,))
+        reader.start()
+        assert eventually(lambda: len(got) == 2 and sync_client._background._calls)
+        stream.close()
+        reader.join()
+    *_, error = got
+    assert type(error) is LMClientError
+    assert "closed by another thread" in str(error)
+    assert error.partial is not None
+    assert error.partial.text == "The quick brown"
 
 
 async def test_the_completion_of_a_running_stream_is_not_there_yet(

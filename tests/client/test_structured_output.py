@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pydantic
 import pytest
@@ -31,8 +32,9 @@ async def client() -> AsyncIterator[lmclient.AsyncClient]:
         yield client
 
 
-def profile_at(provider: ReplayProvider) -> lmclient.ModelProfile:
-    return lmclient.ModelProfile(provider="openai-chat", model="m", url=provider.url("answer", "v1"))
+def profile_at(provider: ReplayProvider, **values: Any) -> lmclient.ModelProfile:
+    url = provider.url("answer", "v1")
+    return lmclient.ModelProfile(provider="openai-chat", model="m", url=url, **values)
 
 
 async def test_the_schema_is_sent_and_the_answer_is_a_value(client: lmclient.AsyncClient) -> None:
@@ -55,6 +57,19 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again_with_what_was_wron
         assert "length_km" in last[-1]["content"]
         with pytest.raises(lmclient.ProtocolError, match="length_km"):
             reply.parse(River)
+
+
+async def test_each_question_has_its_own_row_and_the_answer_the_cost_of_the_last(
+    settings: lmclient.Settings,
+) -> None:
+    async with ReplayProvider.open([answer("Rhine")]) as provider, lmclient.AsyncClient(settings) as client:
+        priced = profile_at(provider, cost={"input": "2", "output": "8"})
+        reply = await client.complete(priced, "A river.", response_format=River, retries=1)
+        last, first = await client.spend.records()
+    assert reply.requests == 1
+    assert (reply.cost, len(provider.requests["answer"])) == (last.cost, 2)
+    assert first.cost is not None
+    assert first.cost > 0
 
 
 async def test_an_answer_that_fits_is_asked_for_once(client: lmclient.AsyncClient) -> None:

@@ -5,18 +5,23 @@ from typing import Any
 
 import pytest
 
-from lmclient.profiles.checking import Problem, check
+from lmclient.profiles.checking import KnownNames, Problem, check
 from lmclient.profiles.directory import shipped_directory
 from lmclient.settings import Settings
 
-PROVIDERS = [
-    *("openai-chat", "openai-text", "openai-responses", "azure-openai", "azure-ai"),
-    *("openrouter", "ollama", "anthropic", "gemini", "llama-cpp"),
-]
+KNOWN = KnownNames(
+    provider=[
+        *("openai-chat", "openai-text", "openai-responses", "azure-openai", "azure-ai"),
+        *("openrouter", "ollama", "anthropic", "gemini", "llama-cpp"),
+    ],
+    prompt_format=["chatml", "llama3"],
+    tokenizer=["tiktoken", "llama-server", "fallback"],
+    token_encoding=["cl100k_base", "o200k_base"],
+)
 
 
 def problems(**settings: Any) -> list[Problem]:
-    return check(Settings(**settings), providers=PROVIDERS, prompt_formats=["chatml", "llama3"])
+    return check(Settings(**settings), KNOWN)
 
 
 def test_a_fresh_machine_has_no_problems() -> None:
@@ -42,6 +47,8 @@ def test_a_category_makes_the_variables_of_a_shipped_profile_needed() -> None:
         ("provider = 'openai-cat'", "provider", "one of openai-chat, "),
         ("provider = 'ollama'\napi_key = '${NOPE}'", "api_key", "the variable NOPE"),
         ("provider = 'openai-text'\nprompt_format = 'lama3'", "prompt_format", "one of llama3"),
+        ("provider = 'ollama'\ntokenizer = 'tictoken'", "tokenizer", "one of tiktoken"),
+        ("provider = 'ollama'\ntoken_encoding = 'o200k'", "token_encoding", "one of o200k_base"),
         ("provider = 'ollama'\nmodle = 'x'", "modle", "one of model"),
         ("provider = ", None, "TOML"),
     ],
@@ -55,6 +62,20 @@ def test_each_kind_of_problem_names_file_key_and_what_was_expected(
     assert problem.expected.startswith(expected)
     assert "profiles/a.toml" in problem.message
     assert "\n" not in problem.message
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "provider = 'openai-text'\nprompt_format = 'own.jinja'",
+        "provider = 'ollama'\ntokenizer = 'fallback'\ntoken_encoding = 'its own'",
+    ],
+)
+def test_a_template_file_and_the_encoding_of_another_tokenizer_are_no_unknown_names(
+    project: Path, line: str
+) -> None:
+    (project / "profiles" / "a.toml").write_text(line)
+    assert problems() == []
 
 
 def test_all_problems_of_all_profiles_are_found(project: Path) -> None:

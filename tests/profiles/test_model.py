@@ -98,6 +98,7 @@ def test_equal_profiles_are_one_dictionary_key() -> None:
         ({"limits": {"concurrency": 0}}, "limits.concurrency", "more than 0"),
         ({"timeouts": {"idle": 0}}, "timeouts.idle", "more than 0"),
         ({"on_overflow": "cut"}, "on_overflow", "'drop-oldest'"),
+        ({"roles": "merged"}, "roles", "'alternating'"),
         ({"special_tokens": "keep"}, "special_tokens", "'reject'"),
         ({"url": "localhost:8080"}, "url", "http://"),
         ({"url": "http://[::1"}, "url", "a valid URL"),

@@ -263,7 +263,16 @@ def test_a_stream_without_its_end_is_cut(length: int) -> None:
 
 
 def test_a_stream_cut_inside_an_event_is_cut() -> None:
-    assert isinstance(failure(sse(events_of(message(TEXT)))[:-30]), StreamInterruptedError)
+    assert isinstance(failure(sse(events_of(message(TEXT))[:-1])[:-30]), StreamInterruptedError)
+
+
+@pytest.mark.parametrize("lost", [b"", b"event: message_stop\ndata: {"])
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_stream_that_lacks_only_message_stop_is_whole(answer: Json, lost: bytes) -> None:
+    completion, decoder = read(sse(events_of(answer)[:-1]) + lost)
+    whole, _ = read(sse(events_of(answer)))
+    assert decoder.failure is None
+    assert completion == whole
 
 
 @pytest.mark.parametrize(

@@ -339,6 +339,33 @@ def test_structured_output() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        "claude-3-5-haiku-latest",
+        "claude-2.1",
+        "claude-sonnet-4-20250514",
+        "claude-opus-4-1",
+        "claude-opus-4-0",
+    ],
+)
+def test_a_model_without_structured_output_is_asked_in_words(model: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    body = encoded(Conversation.create("Hi.", "Be brief."), profile={"model": model}, response_format=schema)
+    assert "output_config" not in body
+    assert body["system"].startswith("Be brief.\n\n")
+    assert json.dumps(schema) in body["system"]
+
+
+@pytest.mark.parametrize(
+    "model", [SONNET_45, "claude-opus-4-5-20251101", "claude-haiku-4-5", "claude-opus-5-5"]
+)
+def test_a_model_with_structured_output_gets_the_schema_alone(model: str) -> None:
+    body = encoded(profile={"model": model}, response_format={"type": "object", "properties": {}})
+    assert body["output_config"]["format"]["type"] == "json_schema"
+    assert "system" not in body
+
+
 @pytest.mark.parametrize("model", [SONNET_45, OPUS_48])
 def test_a_stream_is_asked_for_in_the_same_words(model: str) -> None:
     options: dict[str, Any] = {

@@ -59,6 +59,20 @@ def test_the_model_is_sent_as_it_is(model: str) -> None:
     assert body_of(request_of(model=model))["model"] == model
 
 
+def test_roles_are_made_to_alternate_where_the_profile_says_so() -> None:
+    """J02"""
+    said = [("system", "A"), ("user", "B"), ("user", "C"), ("assistant", "D"), ("system", "E")]
+    talk = Conversation([Turn(role, text) for role, text in said])
+    as_is = body_of(request_of(talk))["messages"]
+    joined = body_of(request_of(talk, roles="alternating"))["messages"]
+    assert [(message["role"], message["content"]) for message in as_is] == said
+    assert [(message["role"], message["content"]) for message in joined] == [
+        ("system", "A\n\nE"),
+        ("user", "B\n\nC"),
+        ("assistant", "D"),
+    ]
+
+
 OPTION_SETS: list[dict[str, Any]] = [
     {},
     {"tools": [WEATHER]},

@@ -121,6 +121,35 @@ def test_the_result_does_not_depend_on_where_the_answer_is_cut(cut: int) -> None
     assert "".join(chunk.text for chunk in chunks) == "Réd."
 
 
+CALL = (
+    "<|channel|>analysis<|message|>Ask.<|end|><|start|>assistant<|channel|>commentary to=functions.weather"
+    ' <|constrain|>json<|message|>{"city":"Rome"}'
+)
+
+
+@pytest.mark.parametrize("end", ["", "<|call|>"])
+async def test_a_call_in_the_text_of_gpt_oss_is_a_tool_call(
+    client: AsyncClient, llama: Any, end: str
+) -> None:
+    llama.pieces = [CALL[:90], CALL[90:], end]
+    profile = llama.profile(prompt_format="gpt-oss")
+    whole = await client.complete(profile, "Weather?")
+    async with client.stream(profile, "Weather?") as stream:
+        shown = [call for chunk in [chunk async for chunk in stream] for call in chunk.tool_calls]
+    assert (whole.text, whole.reasoning, whole.finish_reason) == ("", "Ask.", FinishReason.TOOL_CALLS)
+    assert [(call.name, call.arguments) for call in whole.tool_calls] == [("weather", {"city": "Rome"})]
+    assert stream.completion.tool_calls == tuple(shown)
+    assert shown[0].arguments == {"city": "Rome"}
+
+
+async def test_a_call_in_the_text_that_the_limit_cut_is_not_valid(client: AsyncClient, llama: Any) -> None:
+    llama.pieces, llama.finish_reason = [CALL[:-3]], "length"
+    completion = await client.complete(llama.profile(prompt_format="gpt-oss"), "Weather?")
+    assert completion.finish_reason is FinishReason.LENGTH
+    [call] = completion.tool_calls
+    assert (call.name, call.arguments) == ("weather", None)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1000])
 def test_the_result_does_not_depend_on_how_the_bytes_are_cut(size: int) -> None:
     body = json.dumps({"choices": [{"text": RAW, "finish_reason": "stop"}]}).encode()

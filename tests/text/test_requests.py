@@ -16,6 +16,7 @@ from lmclient import (
     ProfileError,
     TextPart,
     Tool,
+    Turn,
     UnsupportedOptionError,
 )
 from lmclient.core.conversation import Part
@@ -169,6 +170,17 @@ async def test_a_wrong_format_names_the_profile_and_the_known_ones(
     with pytest.raises(ProfileError, match=r"'writer'.*chatml.*\.jinja.*auto") as caught:
         await client.complete(llama.profile(name="writer", prompt_format=name), "Hi")
     assert caught.value.key == "prompt_format"
+
+
+async def test_alternating_roles_make_any_order_fit_a_strict_format(client: AsyncClient, llama: Any) -> None:
+    """J02"""
+    talk = Conversation([Turn("user", "Hello."), Turn("system", "Be brief."), Turn("user", "Name a colour.")])
+    gemma = llama.profile(prompt_format="gemma")
+    with pytest.raises(BadRequestError, match='roles = "alternating"'):
+        await client.complete(gemma, talk)
+    await client.complete(gemma.model_copy(update={"roles": "alternating"}), talk)
+    [body] = llama.bodies
+    assert "user\nBe brief.\n\nHello.\n\nName a colour.<end_of_turn>" in body["prompt"]
 
 
 async def test_a_template_file_makes_the_prompt(client: AsyncClient, llama: Any, tmp_path: Path) -> None:
