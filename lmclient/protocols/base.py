@@ -215,6 +215,11 @@ def decode_json(decoder: msgspec.json.Decoder[T], data: bytes, what: str) -> T:
             raise ProtocolError(f"The server sent {what} that cannot be read ({error}): {shown}") from error
 
 
+def is_cut(error: LMClientError) -> bool:
+    """Whether `decode_json` failed on JSON that stops in the middle."""
+    return isinstance(error.__cause__, msgspec.DecodeError) and "truncated" in str(error.__cause__)
+
+
 def _without_half_characters(text: str) -> str:
     """JSON text in which a lone half of a surrogate pair, such as "\\ud83d", is U+FFFD."""
     if "\\u" not in text:

@@ -21,7 +21,7 @@ from lmclient.errors import (
     TransportError,
 )
 from lmclient.profiles.model import ModelProfile
-from lmclient.protocols.base import Decoder, WireProtocol
+from lmclient.protocols.base import Decoder, WireProtocol, is_cut
 from lmclient.providers.clock import Watchdog
 from lmclient.providers.finishing import completion_of
 from lmclient.providers.rate_limit_headers import provider_limits
@@ -128,7 +128,7 @@ class Exchange:
         """The chunks of the next piece of the body; sets `_over` at its end."""
         decoder = self._decoder
         if decoder.failure is not None:
-            raise decoder.failure
+            raise _failure(decoder.failure, response)
         events = decoder.events
         data = await response.read()
         at_end = not data or response.at_end
@@ -139,7 +139,7 @@ class Exchange:
             self._first_token = self._loop.time() - self._started
         if decoder.failure is not None:
             if not chunks:
-                raise decoder.failure
+                raise _failure(decoder.failure, response)
         elif at_end or decoder.ended:
             await self._end(response, at_end)
         elif decoder.events != events:
@@ -190,6 +190,14 @@ async def redirected(transport: Transport, http: HttpRequest, response: HttpResp
         http = redirection(http, location, response.status)
         response = await transport.send(http)
     return response
+
+
+def _failure(error: LMClientError, response: HttpResponse) -> LMClientError:
+    """The error of the decoder. JSON that stops in the middle was cut if nothing says how long it is."""
+    framed = any(name in response.headers for name in ("content-length", "transfer-encoding"))
+    if framed or not is_cut(error):
+        return error
+    return StreamInterruptedError("The connection was closed in mid-answer.")
 
 
 async def read_error(response: HttpResponse, protocol: WireProtocol) -> ProviderError:

@@ -312,3 +312,24 @@ async def test_an_interceptors_own_error_is_not_tried_again(settings: Settings, 
 
 async def test_the_answer_after_a_retry_is_whole(client: AsyncClient, fault: FaultOf) -> None:
     assert (await client.stream(fault("rate_limited_ms").profile(), "Hello").wait()).text == TEXT
+
+
+@pytest.mark.parametrize(("sent", "requests"), [(COMPLETION[:30], 2), (b"{nonsense}" + COMPLETION, 1)])
+async def test_an_answer_of_unknown_length_that_stops_in_the_middle_is_tried_again(
+    tmp_path: Path, sent: bytes, requests: int
+) -> None:
+    """Where nothing says how long the body is, JSON that is cut is a lost connection, other JSON is wrong."""
+    answers = [b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n" + sent, response()]
+    asked = 0
+
+    async def answer(request: bytes, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        writer.write(answers.pop(0))
+
+    async with serving(answer) as port, client_with(tmp_path) as client:
+        try:
+            assert (await client.complete(profile_at(port), "Hello")).text == "hi"
+        except errors.ProtocolError:
+            assert requests == 1
+    assert asked == requests
