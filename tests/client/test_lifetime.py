@@ -226,6 +226,7 @@ def test_an_async_client_serves_two_loops_at_once(settings: Settings, fault: Fau
         assert list(pool.map(in_a_loop, range(2))) == [TEXT] * 2
 
 
+@pytest.mark.slow
 @needs_proc
 @pytest.mark.parametrize("shared", [True, False], ids=["one client", "a client each"])
 def test_two_hundred_event_loops_leave_no_socket(
@@ -242,6 +243,7 @@ def test_two_hundred_event_loops_leave_no_socket(
     assert "Unclosed" not in caplog.text
 
 
+@pytest.mark.slow
 @needs_proc
 def test_two_hundred_short_threads_leave_no_socket(settings: Settings, fault: FaultOf) -> None:
     """I02: each with a client of its own that it forgets."""

@@ -28,6 +28,7 @@ def test_every_block_of_the_page_runs(page, page_runner: PageRunner):
         page_runner.run(block)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(LOCAL_PAGES))
 def test_every_block_about_the_embedded_model_runs(name, page_runner: PageRunner):
     pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")

@@ -276,6 +276,7 @@ _PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.one_of(st.text(), st.lists(_PIECES, max_size=60).map("".join)))
 def test_no_text_raises_anything_but_the_defined_failure(answer):

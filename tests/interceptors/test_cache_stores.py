@@ -281,6 +281,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_processes_that_are_killed_leave_whole_entries(tmp_path):
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     for round in range(4):

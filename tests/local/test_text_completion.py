@@ -23,6 +23,7 @@ async def facts(client: AsyncClient, profile: Any, conversation: Conversation) -
     return completion.text, completion.usage.input_tokens
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["openai-text", "llama-cpp"])
 @pytest.mark.parametrize("prompt_format", ["chatml", "auto"])
 @pytest.mark.parametrize("conversation", [WITH_SYSTEM, SEVERAL_ROUNDS], ids=["one round", "several"])

@@ -30,6 +30,7 @@ def start(*arguments: str, **options: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, WORKER, *arguments], **options)
 
 
+@pytest.mark.slow
 async def test_eight_processes_that_write_at_once_lose_nothing(url: str) -> None:
     workers = [start("rows", url, "200", stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(8)]
     outcomes = []

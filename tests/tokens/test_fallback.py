@@ -59,6 +59,7 @@ def test_a_number_that_is_no_id_is_refused(token):
         FallbackTokenizer().detokenize([token])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", ["a", " ", "中", "😀", "The ferry left late. "])
 def test_a_million_characters_take_bounded_time(sample):
     text = sample * (1_000_000 // len(sample))

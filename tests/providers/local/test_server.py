@@ -102,6 +102,7 @@ async def test_each_call_gets_the_whole_context_of_the_model(http: aiohttp.Clien
     assert properties["total_slots"] == 2
 
 
+@pytest.mark.slow
 async def test_two_callers_are_computed_at_once(http: aiohttp.ClientSession) -> None:
     async with (
         http.post("/v1/chat/completions", json=ENDLESS) as first,
@@ -122,6 +123,7 @@ async def test_closing_the_connection_in_mid_stream_stops_the_model(http: aiohtt
     await asyncio.wait_for(wait_until_idle(http), 30)
 
 
+@pytest.mark.slow
 async def test_closing_the_connection_while_the_prompt_is_read_stops_the_model(
     http: aiohttp.ClientSession,
 ) -> None:
@@ -159,12 +161,14 @@ def other_file(smollm2_file: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(smollm2_file, tmp_path / "other.gguf"))
 
 
+@pytest.mark.slow
 async def test_another_model_gets_another_server(other_file: Path) -> None:
     url = await server.base_url(other_file, n_ctx=512)
     async with aiohttp.ClientSession(url) as http, http.get("/v1/models") as response:
         assert (await response.json())["data"][0]["id"] == "other"
 
 
+@pytest.mark.slow
 def test_process_ends_at_once_and_silently_although_an_answer_is_under_way(smollm2_file: Path) -> None:
     code = """
         import json, sys, urllib.request
@@ -181,6 +185,7 @@ def test_process_ends_at_once_and_silently_although_an_answer_is_under_way(smoll
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (3, "streaming\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_forked_child_uses_the_server_of_its_parent_and_exits_with_its_own_status(smollm2_file: Path) -> None:
     code = """
@@ -197,6 +202,7 @@ def test_forked_child_uses_the_server_of_its_parent_and_exits_with_its_own_statu
     assert (outcome.returncode, outcome.stdout) == (0, "7 True\n"), outcome.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_forked_child_starts_its_own_server_when_the_parent_is_gone(smollm2_file: Path) -> None:
     code = """
