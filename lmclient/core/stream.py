@@ -75,6 +75,11 @@ class AsyncCompletionStream:
         """A stream that yields these chunks and ends in this completion, without any provider."""
         return cls(_Finished(completion, tuple(chunks)))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the answer was there from the beginning, so that no connection stands behind it."""
+        return isinstance(self._source, _Finished)
+
     def on_end(self, callback: EndCallback) -> None:
         """Has `callback` awaited once when the stream is over, however it ends, after earlier ones."""
         self._callbacks.append(callback)

@@ -77,9 +77,10 @@ def chain(interceptors: Sequence[Interceptor], last: CallNext) -> CallNext:
 
 
 def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
-    """The call that passes one interceptor. Streams that it was given and fails on are closed at once.
+    """The call that passes one interceptor.
 
-    Else what they cost would not be booked, and what they hold kept until they are collected.
+    Streams that it was given are closed at once when it fails, or answers in another way. Else what they
+    cost would not be booked, and what they hold kept until they are collected.
     """
     if isinstance(getattr(interceptor, "__self__", interceptor), Forwarding):
         return lambda request: interceptor(request, call_next)
@@ -93,10 +94,14 @@ def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
             return stream
 
         try:
-            return await interceptor(request, call_on)
+            answer = await interceptor(request, call_on)
         except BaseException:
             for stream in given:
                 await stream.aclose()
             raise
+        for stream in given if answer.is_whole else ():
+            if stream is not answer:
+                await stream.aclose()
+        return answer
 
     return call

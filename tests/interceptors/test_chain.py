@@ -187,21 +187,26 @@ async def test_the_end_of_a_stream_left_early_has_what_arrived(ended: list[Any])
     assert type(error).__name__ == "CancelledError"
 
 
-@pytest.mark.parametrize("keeps", [True, False])
-async def test_a_stream_that_an_interceptor_fails_on_is_closed_at_once(
-    settings: Settings, fault_provider: FaultProvider, keeps: bool
-) -> None:
-    ended: list[BaseException | None] = []
+class Watching:
+    """Notes how the streams that pass it end."""
 
-    async def watch(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+    def __init__(self) -> None:
+        self.ended: list[BaseException | None] = []
+
+    async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
         stream = await call_next(request)
 
         async def end(completion: Completion, error: BaseException | None) -> None:
-            ended.append(error)
+            self.ended.append(error)
 
         stream.on_end(end)
         return stream
 
+
+@pytest.mark.parametrize("keeps", [True, False])
+async def test_a_stream_that_an_interceptor_fails_on_is_closed_at_once(
+    settings: Settings, fault_provider: FaultProvider, keeps: bool
+) -> None:
     async def guard(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
         stream = await call_next(request)
         if not keeps:
@@ -209,10 +214,25 @@ async def test_a_stream_that_an_interceptor_fails_on_is_closed_at_once(
         raise ValueError("blocked")
 
     asked = ModelProfile(provider="openai-chat", model="mock", url=fault_provider.url("slow_stream"))
-    async with AsyncClient(settings, interceptors=[guard, watch]) as client:
+    watching = Watching()
+    async with AsyncClient(settings, interceptors=[guard, watching]) as client:
         with pytest.raises(ValueError, match="blocked"):
             await client.stream(asked, "Hello").wait()
-        assert len(ended) == 1
+        assert len(watching.ended) == 1
+
+
+async def test_a_stream_that_an_interceptor_answers_in_place_of_is_closed_at_once(
+    settings: Settings, fault_provider: FaultProvider
+) -> None:
+    async def guard(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        await call_next(request)
+        return AsyncCompletionStream.of(Completion(text="No."))
+
+    asked = ModelProfile(provider="openai-chat", model="mock", url=fault_provider.url("slow_stream"))
+    watching = Watching()
+    async with AsyncClient(settings, interceptors=[guard, watching]) as client:
+        assert (await client.stream(asked, "Hello").wait()).text == "No."
+        assert [type(error) for error in watching.ended] == [asyncio.CancelledError]
 
 
 async def test_the_end_is_told_once_also_if_one_task_reads_and_others_close(
