@@ -44,7 +44,8 @@ class HasServer(Protocol):
 def tokenizer_of(profile: ModelProfile) -> tuple[str, str]:
     """Name and encoding of the tokenizer that the profile names, else of the one that fits its model."""
     name, encoding = tokens.pick(profile.model, profile.provider)
-    if profile.tokenizer or "token_encoding" in profile.model_fields_set:
+    # "" is lm-lib's `tokenEncoding=none`.
+    if profile.token_encoding and (profile.tokenizer or "token_encoding" in profile.model_fields_set):
         encoding = profile.token_encoding
     if profile.tokenizer:
         return profile.tokenizer, encoding

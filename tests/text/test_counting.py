@@ -132,6 +132,7 @@ async def test_a_registered_tokenizer_counts(client: AsyncClient) -> None:
         ({"model": "gpt-4"}, ("tiktoken", "cl100k_base")),
         ({"model": "x", "token_encoding": "cl100k_base"}, ("tiktoken", "cl100k_base")),
         ({"tokenizer": "fallback"}, ("fallback", "o200k_base")),
+        ({"model": "gpt-4", "token_encoding": ""}, ("tiktoken", "cl100k_base")),
         ({"provider": "llama-cpp"}, ("llama-server", "o200k_base")),
         ({"provider": "openai-text", "prompt_format": "auto"}, ("llama-server", "o200k_base")),
     ],
