@@ -28,6 +28,12 @@ FLAGS = (
 PATIENCE = 30.0
 """Seconds that a test waits for what it expects; it goes on at once when that is there."""
 
+LOADED = """
+return [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].map(
+  (entry) => `${entry.name} ${entry.responseStatus} ${Math.round(entry.duration)} ms`
+);
+"""
+
 
 class Browser:
     """One browser; `get` opens a page of a gateway as somebody who has never been there."""
@@ -66,8 +72,11 @@ class Browser:
         try:
             return wait.until(lambda _: condition())  # type: ignore[return-value]  # it waits until there is one
         except TimeoutException as error:
-            shown = self.run("return document.body.innerText")[:2000]
-            raise AssertionError(f"it never came; {self.driver.current_url} shows: {shown}") from error
+            loaded, shown = self.run(LOADED), self.run("return document.body.innerText")[:2000]
+            raise AssertionError(
+                f"it never came; {self.driver.current_url} has loaded {loaded}, its console says "
+                f"{self.errors()}, and it shows: {shown}"
+            ) from error
 
     def text(self, selector: str) -> str:
         """The text that the first element shows, "" without one."""
