@@ -12,7 +12,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 from lmclient.core.waking import Waker, waker_of
 from lmclient.errors import LMClientError
@@ -29,7 +29,6 @@ class BackgroundLoop:
         self._pid = os.getpid()
         self._running: _Running | None = None
         self._thread: threading.Thread | None = None
-        self._calls: set[_Call[Any]] = set()
         self._closed = False
 
     @property
@@ -49,19 +48,7 @@ class BackgroundLoop:
             raise LMClientError(
                 "A synchronous client cannot be called from its own event loop; use AsyncClient."
             )
-        call = _Call(function(*args, **kwargs), running.loop)
-        self._calls.add(call)
-        try:
-            if self._running is not running:  # closed by another thread, which may not see this call
-                call.abandon()
-            else:
-                running.waker.call(call.start)
-            return call.result()
-        except BaseException:
-            running.waker.call(call.cancel)
-            raise
-        finally:
-            self._calls.discard(call)
+        return _result(function(*args, **kwargs), running)
 
     def close(self, release: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
         """Awaits `release` on the loop, cancels what still runs there, and ends its thread."""
@@ -77,16 +64,13 @@ class BackgroundLoop:
         if thread is threading.current_thread():  # collected as garbage there: ends with the process
             return
         if release is not None:
-            asyncio.run_coroutine_threadsafe(release(), running.loop).result()
+            _result(release(), running)
         running.waker.call(running.stop.set)
         thread.join()
-        for call in [*self._calls]:
-            call.abandon()
 
     def _start(self) -> _Running:
         if self._pid != os.getpid():
             self._pid, self._running = os.getpid(), None
-            self._calls = set()
             self._lock = threading.Lock()  # another thread of the parent may have held it
         with self._lock:
             if self._closed:
@@ -94,31 +78,69 @@ class BackgroundLoop:
             if self._running is None:
                 started: concurrent.futures.Future[_Running] = concurrent.futures.Future()
                 self._thread = threading.Thread(
-                    target=lambda: asyncio.run(_serve(started)), name="lmclient", daemon=True
+                    target=self._serve, args=(started,), name="lmclient", daemon=True
                 )
                 self._thread.start()
                 self._running = started.result()
             return self._running
+
+    def _serve(self, started: concurrent.futures.Future[_Running]) -> None:
+        """The thread's work. However the loop ends, nobody waits for it afterwards."""
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(_until_stopped(started))
+        except (KeyboardInterrupt, SystemExit):
+            pass  # a call raised it, and its caller has it
+        except Exception as error:  # no loop can be made, as when too many files are open
+            started.set_exception(error)
+        finally:
+            if started.exception() is None:
+                self._end(started.result())
+
+    def _end(self, running: _Running) -> None:
+        self._running = None
+        for call in [*running.calls]:
+            call.abandon()
 
 
 class _Running(NamedTuple):
     loop: asyncio.AbstractEventLoop
     waker: Waker
     stop: asyncio.Event
+    calls: set[_Call[Any]]
 
 
-async def _serve(started: concurrent.futures.Future[_Running]) -> None:
+async def _until_stopped(started: concurrent.futures.Future[_Running]) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    started.set_result(_Running(loop, waker_of(loop), stop))
-    await stop.wait()
+    started.set_result(_Running(loop, waker_of(loop), stop, set()))
+    try:
+        await stop.wait()
+    finally:
+        stop.set()  # also for a loop that ends by itself: it begins nothing more
+
+
+def _result(coroutine: Coroutine[Any, Any, T], running: _Running) -> T:
+    """What the coroutine gives on the loop, for a thread that waits for it."""
+    call = _Call(coroutine, running)
+    running.calls.add(call)
+    try:
+        if running.loop.is_closed():  # by another thread, which may not see this call
+            call.refuse()
+        running.waker.call(call.start)
+        return call.result()
+    except BaseException:
+        running.waker.call(call.cancel)
+        raise
+    finally:
+        running.calls.discard(call)
 
 
 class _Call(Generic[T]):
     """A coroutine on its way to the loop, for a thread that waits for its result."""
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, T], running: _Running) -> None:
         self._coroutine = coroutine
-        self._loop = loop
+        self._running = running
         self._context = contextvars.copy_context()
         self._task: asyncio.Task[T] | None = None
         self._is_told = False
@@ -126,17 +148,25 @@ class _Call(Generic[T]):
         self._told.acquire()
 
     def start(self) -> None:
-        """Starts it, on the loop."""
-        self._task = self._loop.create_task(self._coroutine, context=self._context)
-        self._task.add_done_callback(self._tell)
+        """Starts it, on the loop, unless that is about to end."""
+        if self._running.stop.is_set():
+            self._tell(None)
+        else:
+            self._task = self._running.loop.create_task(self._coroutine, context=self._context)
+            self._task.add_done_callback(self._tell)
 
     def cancel(self) -> None:
         """Cancels it, on the loop."""
         if self._task is not None:
             self._task.cancel()
 
+    def refuse(self) -> NoReturn:
+        """Raises what a call after the end gets."""
+        self._coroutine.close()
+        raise LMClientError("The client is closed; make a new one.")
+
     def abandon(self) -> None:
-        """Ends the wait for it, once the loop is closed."""
+        """Ends the wait for it once the loop is closed; on the thread of the loop."""
         if not self._is_told:
             self._tell(self._task)
 
@@ -144,8 +174,7 @@ class _Call(Generic[T]):
         """Waits for its result. Raises what it raised, or `LMClientError` if the loop was closed."""
         self._told.acquire()
         if self._task is None:
-            self._coroutine.close()
-            raise LMClientError("The client is closed; make a new one.")
+            self.refuse()
         if not self._task.done() or self._task.cancelled():
             raise LMClientError("The client was closed during the call.")
         return self._task.result()

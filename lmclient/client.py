@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -237,8 +238,10 @@ class AsyncClient:
             try:
                 return await ask()
             except LMClientError as error:
-                problem = error
-            await retry.wait_after(problem, tries, deadline)
+                wait = retry.wait(error, tries, deadline)
+                if wait is None:
+                    raise
+            await asyncio.sleep(wait)
 
 
 def asking_again(request: CompletionRequest, completion: Completion) -> CompletionRequest | None:

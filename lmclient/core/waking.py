@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import os
 import weakref
 from collections import deque
@@ -30,20 +31,28 @@ class Waker(Protocol):
 
 
 class _EventWaker:
+    """Lives as long as its loop reads from it, or somebody is about to call."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._callbacks: deque[Callback] = deque()
         self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        loop.add_reader(self._fd, self._run)
+        # In a context of its own: that of the first call would live as long as the loop.
+        contextvars.Context().run(loop.add_reader, self._fd, self._run)
 
     def call(self, *callbacks: Callback) -> None:
         self._callbacks.extend(callbacks)
         os.eventfd_write(self._fd, 1)
 
     def _run(self) -> None:
-        os.eventfd_read(self._fd)
         callbacks = self._callbacks
-        while callbacks:
-            callbacks.popleft()()
+        try:
+            with contextlib.suppress(BlockingIOError):  # a loop that was interrupted comes here twice
+                os.eventfd_read(self._fd)
+            while callbacks:
+                callbacks.popleft()()
+        except BaseException:  # such as an interrupt: the others are not to wait for the next call
+            os.eventfd_write(self._fd, 1)
+            raise
 
     def __del__(self) -> None:
         # Whoever is about to call holds the waker, so that nobody writes to what the number means next.
@@ -63,16 +72,19 @@ class _PlainWaker:
                 loop.call_soon_threadsafe(callback)
 
 
-_wakers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Waker] = weakref.WeakKeyDictionary()
+# A waker in here must not be kept alive: the callbacks for a loop that has ended may refer to the loop.
+_wakers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[Waker]]
+_wakers = weakref.WeakKeyDictionary()
 
 
 def waker_of(loop: asyncio.AbstractEventLoop) -> Waker:
     """The waker of a loop; the first one has to be asked for on the loop's own thread."""
-    waker: Waker | None = _wakers.get(loop)
+    known = _wakers.get(loop)
+    waker = None if known is None else known()
     if waker is None:
         try:
             waker = _EventWaker(loop)
-        except (AttributeError, NotImplementedError):
+        except (AttributeError, NotImplementedError, OSError):  # the last: too many files are open
             waker = _PlainWaker(loop)
-        _wakers[loop] = waker
+        _wakers[loop] = weakref.ref(waker)
     return waker

@@ -25,7 +25,10 @@ class Interceptor(Protocol):
 
 
 class Forwarding:
-    """The mark of interceptors that hand on every stream they are given, so that none need be closed."""
+    """The mark of interceptors that hand on every stream they are given, so that none need be closed.
+
+    Each class makes that promise for itself; a subclass, which may fail on a stream, is not bound by it.
+    """
 
 
 @runtime_checkable
@@ -82,7 +85,8 @@ def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
     Streams that it was given are closed at once when it fails, or answers in another way. Else what they
     cost would not be booked, and what they hold kept until they are collected.
     """
-    if isinstance(getattr(interceptor, "__self__", interceptor), Forwarding):
+    owner = getattr(interceptor, "__self__", interceptor)
+    if Forwarding in type(owner).__bases__:
         return lambda request: interceptor(request, call_next)
 
     async def call(request: CompletionRequest) -> AsyncCompletionStream:

@@ -45,26 +45,20 @@ class RetryInterceptor(Forwarding):
             try:
                 return await call_next(request)
             except LMClientError as error:
-                problem = error
+                wait = self.wait(error, tries, request.deadline)
+                if wait is None:
+                    raise
             finally:
                 for tried in request.attempts[made : made + 1] if waited else ():
                     tried.waited += waited
-            waited = await self.wait_after(problem, tries, request.deadline)
+            waited = wait
+            await asyncio.sleep(waited)
 
-    async def wait_after(self, error: LMClientError, tries: int, deadline: float | None) -> float:
-        """Waits as long as is right before the next try, and returns the seconds.
+    def wait(self, error: LMClientError, tries: int, deadline: float | None) -> float | None:
+        """Seconds to wait after so many tries, before the next one; None if there should be none.
 
-        Raises the error if there should be none. Also for calls that are no completion, such as the
-        list of models.
+        Also for calls that are no completion, such as the list of models.
         """
-        wait = self._wait(error, tries, deadline)
-        if wait is None:
-            raise error
-        await asyncio.sleep(wait)
-        return wait
-
-    def _wait(self, error: LMClientError, tries: int, deadline: float | None) -> float | None:
-        """Seconds to wait after so many tries; None if there should be none."""
         if tries >= self._attempts or not is_retryable(error):
             return None
         asked = error.retry_after if isinstance(error, ProviderError) else None

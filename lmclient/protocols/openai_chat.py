@@ -305,8 +305,7 @@ class OpenAIChatDecoder(SSEDecoder):
         read = read_usage(usage, body.timings)
         if read is not None:
             self.answer.usage = read
-            if "cost" in usage:
-                self.answer.cost = read_cost(usage)
+            self.answer.cost = read_cost(usage)  # of this usage, not of an earlier one
 
 
 def merge_details(kept: list[Json], parts: list[Json]) -> None:

@@ -53,9 +53,10 @@ class Watchdog:
         try:
             return await awaitable
         except asyncio.CancelledError:
-            if self._expired and task.uncancel() <= requested:
-                self._expired = False
-                raise self._error() from None
+            if self._expired:
+                self._expired = False  # taken back once, though waits may nest
+                if task.uncancel() <= requested:
+                    raise self._error() from None
             raise
         finally:
             self._waiting = before

@@ -173,7 +173,8 @@ class Writer:
             database.insert(self._insert, rows)
             return
         with database.transaction():
-            database.execute_many(self._insert, rows)
+            if rows:  # Postgres would be asked for none of them, too
+                database.execute_many(self._insert, rows)
             for entry, work in works:
                 _perform(database, entry, work)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import errno
 import gc
 import logging
 import os
@@ -209,6 +210,51 @@ def test_a_call_from_its_own_background_loop_is_refused(settings: Settings, faul
         pytest.raises(LMClientError, match="own event loop"),
     ):
         client.complete(profile, "Hello")
+
+
+def test_a_call_that_ends_the_background_loop_leaves_nobody_waiting(
+    settings: Settings, fault: FaultOf
+) -> None:
+    """As a tool does that calls `sys.exit`."""
+    profile, entered = fault("ok").profile(), threading.Event()
+
+    async def interceptor(request: Any, call_next: Any) -> Any:
+        if request.tags.get("does") == "exit":
+            sys.exit(3)
+        if request.tags.get("does") == "wait":
+            entered.set()
+            await asyncio.Event().wait()
+        return await call_next(request)
+
+    client = Client(settings, interceptors=[interceptor])
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        waiting = threads.submit(client.complete, profile, "Hello", tags={"does": "wait"})
+        assert entered.wait(10)
+        with pytest.raises(SystemExit):
+            client.complete(profile, "Hello", tags={"does": "exit"})
+        with pytest.raises(LMClientError):
+            waiting.result(10)
+        for thread in threading.enumerate():
+            if thread.name == "lmclient":
+                thread.join(10)
+        assert threads.submit(client.complete, profile, "Hello").result(10).text == TEXT
+    client.close()
+
+
+def test_a_background_loop_that_cannot_start_says_so(
+    settings: Settings, fault: FaultOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    profile = fault("ok").profile()
+    with Client(settings, interceptors=[]) as client, concurrent.futures.ThreadPoolExecutor(1) as threads:
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "new_event_loop", refused)
+            patch.setattr(asyncio.events, "new_event_loop", refused)
+            with pytest.raises(OSError, match="Too many open files"):
+                threads.submit(client.complete, profile, "Hello").result(10)
+        assert client.complete(profile, "Hello").text == TEXT
 
 
 def test_an_async_client_serves_one_loop_after_another(settings: Settings, fault: FaultOf) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import email.utils
+import gc
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,9 @@ from lmclient import (
     AsyncClient,
     AsyncCompletionStream,
     CallNext,
+    Completion,
     CompletionRequest,
+    Conversation,
     ModelProfile,
     RetryInterceptor,
     Settings,
@@ -333,3 +338,30 @@ async def test_an_answer_of_unknown_length_that_stops_in_the_middle_is_tried_aga
         except errors.ProtocolError:
             assert requests == 1
     assert asked == requests
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+async def test_what_a_failed_try_held_is_freed_without_the_garbage_collector(failures: int) -> None:
+    """Errors that stay in the frames they passed would keep prompts and answers until it runs."""
+
+    class Held:
+        pass
+
+    held: list[weakref.ref[Held]] = []
+
+    async def fail(request: CompletionRequest) -> AsyncCompletionStream:
+        mine = Held()
+        held.append(weakref.ref(mine))
+        if len(held) <= failures:
+            raise errors.RateLimitError("Slow down.", status=429, retry_after=0)
+        return AsyncCompletionStream.of(Completion())
+
+    retry, profile = RetryInterceptor(attempts=2), ModelProfile(provider="openai-chat", model="mock")
+    request = CompletionRequest(profile=profile, conversation=Conversation.create("hi"))
+    gc.disable()
+    try:
+        with contextlib.suppress(errors.RateLimitError):
+            await (await retry(request, fail)).wait()
+        assert [each() for each in held] == [None, None]
+    finally:
+        gc.enable()

@@ -20,6 +20,7 @@ from lmclient import (
     Hooks,
     LMClientError,
     ModelProfile,
+    RetryInterceptor,
     Settings,
 )
 from lmclient.testing import FaultProvider
@@ -233,6 +234,28 @@ async def test_a_stream_that_an_interceptor_answers_in_place_of_is_closed_at_onc
     async with AsyncClient(settings, interceptors=[guard, watching]) as client:
         assert (await client.stream(asked, "Hello").wait()).text == "No."
         assert [type(error) for error in watching.ended] == [asyncio.CancelledError]
+
+
+async def test_a_stream_that_a_subclass_of_ours_fails_on_is_closed_at_once(
+    settings: Settings, fault_provider: FaultProvider
+) -> None:
+    ended: list[BaseException | None] = []
+
+    class Guard(RetryInterceptor):
+        async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+            stream = await super().__call__(request, call_next)
+
+            async def end(completion: Completion, error: BaseException | None) -> None:
+                ended.append(error)
+
+            stream.on_end(end)
+            raise ValueError("blocked")
+
+    asked = ModelProfile(provider="openai-chat", model="mock", url=fault_provider.url("slow_stream"))
+    async with AsyncClient(settings, interceptors=[Guard()]) as client:
+        with pytest.raises(ValueError, match="blocked"):
+            await client.stream(asked, "Hello").wait()
+        assert len(ended) == 1
 
 
 async def test_the_end_is_told_once_also_if_one_task_reads_and_others_close(

@@ -308,6 +308,15 @@ def test_a_strange_cost_is_none(cost: Any) -> None:
     assert decoder.answer.cost is None
 
 
+def test_the_cost_is_that_of_the_last_usage() -> None:
+    first, last = {"prompt_tokens": 1, "completion_tokens": 1, "cost": 0.5}, {"prompt_tokens": 100}
+    events = [json.dumps({"choices": [], "usage": usage}).encode() for usage in (first, last)]
+    decoder, _ = decoded(event({"content": "Hi"}, "stop") + b"data: %b\n\ndata: %b\n\n" % tuple(events))
+    assert decoder.answer.usage is not None
+    assert decoder.answer.usage.input_tokens == 100
+    assert decoder.answer.cost is None
+
+
 def test_models_are_read_from_both_shapes() -> None:
     protocol = OpenAIChat()
     assert protocol.decode_models(b'{"data":[{"id":"a"},{"id":"b"},{"name":"x"},5]}') == ["a", "b"]
