@@ -146,9 +146,11 @@ def test_a_thread_whose_stream_another_one_closes_is_told_so(sync_client: Client
 
     with sync_client.stream(fault("hang_mid_stream").profile(), "Hello") as stream:
         assert next(stream).text == "The"
+        running = sync_client._background._running
+        assert running is not None
         reader = threading.Thread(target=read, args=(stream,))
         reader.start()
-        assert eventually(lambda: len(got) == 2 and sync_client._background._calls)
+        assert eventually(lambda: len(got) == 2 and bool(running.calls))
         stream.close()
         reader.join()
     *_, error = got

@@ -66,10 +66,9 @@ def serve(
     file = weights.resolve(model, data_dir or weights.default_data_dir())
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stops as cleanly as Ctrl-C does
     try:
-        with server.serving(file, host=host, port=port) as url:
-            typer.echo(url)
-            typer.echo(f"Serving {file.name}; Ctrl-C stops.", err=True)
-            while True:
-                time.sleep(3600)
+        typer.echo(server.serve(file, host=host, port=port))
+        typer.echo(f"Serving {file.name}; Ctrl-C stops.", err=True)
+        while True:
+            time.sleep(3600)
     except KeyboardInterrupt:
         typer.echo("Stopped.", err=True)

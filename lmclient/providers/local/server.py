@@ -24,8 +24,6 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,18 +85,17 @@ async def base_url(model_file: Path, *, n_ctx: int | None = None) -> str:
     return await asyncio.to_thread(start, model_file, n_ctx=n_ctx)
 
 
-@contextmanager
-def serving(model_file: Path, *, host: str, port: int) -> Iterator[str]:
-    """Runs a server of its own on `host` and `port` (0: a free one) and gives its base URL.
+def serve(model_file: Path, *, host: str, port: int) -> str:
+    """The base URL of a server of its own on `host` and `port` (0: a free one), until the process ends.
 
     Raises `ConfigurationError` when the port is taken, and what `start` raises.
     """
     _require_free(host, port)
     server = _launch(model_file, n_ctx=None, host=host, port=port)
-    try:
-        yield server.listening_address
-    finally:
-        del server
+    with _lock:
+        _running[_key(model_file, None)] = _Running(server.listening_address, server, os.getpid())
+        _install_process_hooks()
+    return str(server.listening_address)
 
 
 def _key(model_file: Path, n_ctx: int | None) -> _Key:
@@ -195,7 +192,7 @@ def _is_usable(running: _Running, key: _Key) -> bool:
 @functools.cache
 def _install_process_hooks() -> int:
     """Done once, forked children inherit them; returns the id of the process that did it."""
-    atexit.register(_stop_all)
+    atexit.register(_let_go)
     if sys.platform != "win32":
         # Held during a fork, the lock is free again in the child, and the dictionary whole.
         os.register_at_fork(
@@ -204,27 +201,41 @@ def _install_process_hooks() -> int:
     return os.getpid()
 
 
-def _stop_all() -> None:
+def _let_go() -> None:
+    """Has the servers of a process that ends stopped, or, better, the process end without that.
+
+    The destructor of a server waits for threads of llama.cpp, now and then for ever.
+    """
     with _lock:
-        _running.clear()
+        if not _skip_clean_up():
+            _running.clear()
+        for running in _running.values():
+            _keep_forever(running.server)
 
 
 def _disown_after_fork() -> None:
-    """Lets a forked child end without waiting for threads that only its parent has.
-
-    The destructor of every server waits for such a thread, whoever started the server, and so does
-    the clean-up of the C++ library when a process exits.
-    """
+    """Lets a forked child end without waiting for threads that only its parent has."""
     _lock.release()
     for running in _running.values():
         _keep_forever(running.server)
+    _skip_clean_up()
+
+
+def _skip_clean_up() -> bool:
+    """Has this process end without the clean-up of the C++ library, which waits as destructors do.
+
+    Whether that is possible.
+    """
+    if sys.platform != "linux":
+        return False
     libc = ctypes.CDLL(None)
-    try:
-        # Run in reverse order of registration: ends the process, with its status, before the
-        # clean-up registered earlier. Python has flushed its own files by then.
-        libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
-    except AttributeError:
-        return  # only glibc has on_exit
+    if not hasattr(libc, "on_exit"):
+        return False  # only glibc has it
+    libc.fflush(None)
+    # Run in reverse order of registration: ends the process, with its status, before the clean-up
+    # registered earlier. Python has flushed its own files by then.
+    libc.on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)
+    return True
 
 
 def _keep_forever(server: Any) -> None:
