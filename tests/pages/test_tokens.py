@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from lmclient import Settings
 from lmclient.server.serving import open_gateway
@@ -47,11 +48,15 @@ def test_a_page_asks_for_the_token_until_it_is_right(
     assert [each for each in browser.errors() if "Failed to load resource" not in each] == []
 
 
-def test_who_has_no_token_can_say_so(one_browser: Browser, guarded: str) -> None:
+@pytest.mark.parametrize("way", ["button", "key"])
+def test_who_has_no_token_can_say_so(one_browser: Browser, guarded: str, way: str) -> None:
     browser = one_browser
     browser.get(f"{guarded}/spend")
     browser.one("#token")
-    browser.click("dialog button[type=button]")
+    if way == "button":
+        browser.click("dialog button[type=button]")
+    else:
+        browser.press(Keys.ESCAPE)
     browser.shows("#notice", "A valid bearer token is needed")
     browser.click("#notice button")
     browser.one("#token")

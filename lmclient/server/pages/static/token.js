@@ -23,22 +23,22 @@ function open(wasRefused, resolve) {
     spellcheck: "false",
     required: true,
   });
+  // The dialog's own `close` event waits for the page to be drawn, which it may not be for a while.
+  const end = (entered) => {
+    dialog.close();
+    dialog.remove();
+    resolve(entered);
+  };
   const submit = (event) => {
     event.preventDefault();
     // A header cannot carry anything else, and no token has it.
     sessionStorage.setItem(KEY, input.value.trim().replace(/[^!-~]/g, ""));
-    dialog.close("entered");
+    end(true);
   };
   const why = wasRefused ? "This token was not accepted. Try another one." : "This server asks who you are.";
   const dialog = element(
     "dialog",
-    {
-      "aria-labelledby": "token-title",
-      close: () => {
-        dialog.remove();
-        resolve(dialog.returnValue === "entered");
-      },
-    },
+    { "aria-labelledby": "token-title", cancel: () => end(false) },
     element(
       "form",
       { submit },
@@ -49,7 +49,7 @@ function open(wasRefused, resolve) {
       element(
         "div",
         { class: "actions" },
-        element("button", { type: "button", click: () => dialog.close("") }, "Cancel"),
+        element("button", { type: "button", click: () => end(false) }, "Cancel"),
         element("button", { type: "submit", class: "primary" }, "Continue"),
       ),
     ),
