@@ -63,6 +63,9 @@ class SpendRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.cost_source == "cache"
 
 
+_FREE = Decimal(0)
+
+
 def records_of(
     request: CompletionRequest, completion: Completion | None = None, first: int = 0
 ) -> list[SpendRecord]:
@@ -82,7 +85,16 @@ def records_of(
     return records
 
 
-def _of_attempt(request: CompletionRequest, attempt: Attempt, number: int, final: bool) -> SpendRecord:
+def _of_attempt(
+    request: CompletionRequest,
+    attempt: Attempt,
+    number: int,
+    final: bool,
+    *,
+    profile_name: str = "",
+    requests: int = 1,
+    saved_cost: Decimal | None = None,
+) -> SpendRecord:
     profile, error = attempt.profile, attempt.error
     completion = attempt.completion or Completion(currency=profile.cost.currency)
     usage = completion.usage
@@ -93,7 +105,7 @@ def _of_attempt(request: CompletionRequest, attempt: Attempt, number: int, final
         final=final,
         time=attempt.started,
         category=request.category,
-        profile=profile.name,
+        profile=profile_name or profile.name,
         provider=profile.provider,
         model=completion.model or profile.model,
         input_tokens=usage.input_tokens,
@@ -104,12 +116,14 @@ def _of_attempt(request: CompletionRequest, attempt: Attempt, number: int, final
         reasoning_tokens=usage.reasoning_tokens,
         estimated=usage.estimated,
         inconsistent=bool(completion.metadata.get("usage_inconsistent")),
-        cost=completion.cost,
+        cost=_FREE if completion.cached else completion.cost,
         currency=completion.currency,
-        cost_source=completion.cost_source,
+        cost_source="cache" if completion.cached else completion.cost_source,
+        saved_cost=saved_cost,
         duration=attempt.duration,
         waited=attempt.waited,
         time_to_first_token=completion.time_to_first_token,
+        requests=requests,
         status="finished" if error is None else _status(error),
         finish_reason=str(completion.finish_reason) if error is None else None,
         error=None if error is None else type(error).__name__,
@@ -128,17 +142,14 @@ def _of_answer(request: CompletionRequest, completion: Completion, number: int) 
         duration=completion.duration,
         completion=completion,
     )
-    record = _of_attempt(request, attempt, number, final=True)
-    profile = completion.profile or request.profile.name
-    if not completion.cached:
-        return msgspec.structs.replace(record, profile=profile, requests=0)
-    saved = completion.metadata.get("saved_cost")
-    return msgspec.structs.replace(
-        record,
-        profile=profile,
+    saved = completion.metadata.get("saved_cost") if completion.cached else None
+    return _of_attempt(
+        request,
+        attempt,
+        number,
+        final=True,
+        profile_name=completion.profile,
         requests=0,
-        cost=Decimal(0),
-        cost_source="cache",
         saved_cost=None if saved is None else Decimal(saved),
     )
 
