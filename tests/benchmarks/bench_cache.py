@@ -20,9 +20,9 @@ CALLS = 64
 LIMIT = 0.5
 
 
-async def hits(url: str, folder: Path) -> bool:
+async def hits(url: str, folder: Path, *, booked: bool) -> bool:
     profile = lmclient.ModelProfile(provider="openai-chat", model="mock", url=url, api_key="sk-benchmark")
-    settings = lmclient.Settings(data_dir=folder, cache={"enabled": True}, spend={"enabled": False})
+    settings = lmclient.Settings(data_dir=folder, cache={"enabled": True}, spend={"enabled": booked})
     async with (
         lmclient.AsyncClient(settings, interceptors=[]) as bare,
         lmclient.AsyncClient(settings) as cached,
@@ -38,12 +38,14 @@ async def hits(url: str, folder: Path) -> bool:
                 completion = await cached.complete(profile, "Hello")
                 assert completion.cached
 
-        return report("a hit of the cache (to a bare call)", *await compare(without, hit), LIMIT, CALLS)
+        name = "a hit, and its row in the ledger" if booked else "a hit of the cache (to a bare call)"
+        return report(name, *await compare(without, hit), LIMIT, CALLS)
 
 
 async def main() -> bool:
     with mock_server() as url, tempfile.TemporaryDirectory() as folder:
-        return await hits(url, Path(folder))
+        kept = [await hits(url, Path(folder, str(booked)), booked=booked) for booked in (False, True)]
+        return all(kept)
 
 
 if __name__ == "__main__":
