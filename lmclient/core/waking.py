@@ -46,8 +46,10 @@ class _EventWaker:
     def _run(self) -> None:
         callbacks = self._callbacks
         try:
-            with contextlib.suppress(BlockingIOError):  # a loop that was interrupted comes here twice
-                os.eventfd_read(self._fd)
+            os.eventfd_read(self._fd)
+        except BlockingIOError:  # a loop that was interrupted comes here twice
+            return
+        try:
             while callbacks:
                 callbacks.popleft()()
         except BaseException:  # such as an interrupt: the others are not to wait for the next call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 from lmclient.core.completion import Completion
@@ -87,7 +88,7 @@ def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
     """
     owner = getattr(interceptor, "__self__", interceptor)
     if Forwarding in type(owner).__bases__:
-        return lambda request: interceptor(request, call_next)
+        return partial(interceptor, call_next=call_next)
 
     async def call(request: CompletionRequest) -> AsyncCompletionStream:
         given: list[AsyncCompletionStream] = []

@@ -51,9 +51,12 @@ class CircuitBreakerInterceptor(Forwarding):
         if probing:
             self._close_on_probation(circuit)
 
+        if stream.is_whole:
+            self._over(circuit, False, None)
+            return stream
+
         async def end(completion: Completion, error: BaseException | None) -> None:
-            if circuit.failures or error is not None:
-                self._over(circuit, False, error)
+            self._over(circuit, False, error)
 
         stream.on_end(end)
         return stream
@@ -81,6 +84,8 @@ class CircuitBreakerInterceptor(Forwarding):
 
     def _over(self, circuit: _Circuit, probing: bool, error: BaseException | None) -> None:
         """Takes in how a call ended. A cancelled one, or one never sent, tells nothing."""
+        if error is None and not circuit.failures:
+            return
         with self._lock:
             if probing:
                 circuit.probing = False

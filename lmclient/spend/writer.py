@@ -103,6 +103,10 @@ class Writer:
         going_on = True
         while going_on:
             group, going_on = self._next_group()
+            if database is not None and not self._kept and self._is_written_alone(database, group):
+                _tell(group)
+                group.clear()
+                continue
             kept, self._kept = self._kept, []
             if database is None:
                 database = self._opened(kept + group)
@@ -112,6 +116,16 @@ class Writer:
             group.clear()  # or the last entry would keep its event loop while this waits
         if database is not None:
             database.close()
+
+    def _is_written_alone(self, database: Database, group: list[Entry]) -> bool:
+        """Writes a group that is one row, the usual case, by the shortest way; whether that was possible."""
+        if len(group) != 1 or group[0].work is not None:
+            return False
+        try:
+            database.insert(self._insert, group[0].rows)
+        except Exception:  # what stands against it shows again when it is tried the usual way
+            return False
+        return True
 
     def _next_group(self) -> tuple[list[Entry], bool]:
         """What is to be committed next, waiting for the first; False if it is the last."""
