@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from decimal import Decimal
@@ -72,7 +73,9 @@ class BudgetInterceptor:
         most = worst_case(request)
         if most.cost is None:
             self._warn_of_unpriced(profile.name)
-        left = LONGEST_CALL if request.deadline is None else request.deadline - time.monotonic()
+        left = LONGEST_CALL
+        if request.deadline is not None and math.isfinite(request.deadline):
+            left = request.deadline - time.monotonic()
         held = reservation(claims, most.cost, most.currency, _payer(profile), left)
         await self._reserve(held, profile.name)
         first = len(request.attempts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import subprocess
 import sys
 import time
@@ -100,6 +101,11 @@ async def test_a_budget_is_used_up_exactly(make: Make) -> None:
         await call(interceptor)
     with pytest.raises(BudgetExceededError, match=r"'priced'.*'b'.*1 USD.*up to 0\.1: 1 are spent"):
         await call(interceptor)
+
+
+async def test_a_call_may_take_for_ever(make: Make) -> None:
+    answered = await call(make(amount="1"), request(PRICED, max_tokens=100, deadline=math.inf))
+    assert answered.cost == TENTH
 
 
 async def test_calls_at_once_do_not_overdraw_it(make: Make) -> None:
