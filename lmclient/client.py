@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -210,8 +209,7 @@ class AsyncClient:
     def _request(
         self, target: Target, conversation: ConversationLike, options: CallOptions, *, stream: bool
     ) -> CompletionRequest:
-        if self._providers.closed:
-            self._providers.check_open()
+        self._providers.check_open()
         profiles, category = self._profiles.resolve(target)
         profile = profiles[0]
         timeout, tags = options.pop("timeout", None), options.pop("tags", None)
@@ -229,19 +227,14 @@ class AsyncClient:
 
     async def _retried(self, profile: ModelProfile, ask: Callable[[], Awaitable[T]]) -> T:
         """What `ask` gives, with the retries that the chain gives a completion."""
-        retry = next((each for each in self._interceptors if isinstance(each, RetryInterceptor)), None)
-        if retry is None:
+
+        async def attempt(waited: float) -> T:
             return await ask()
-        tries, deadline = 0, time.monotonic() + profile.timeouts.total
-        while True:
-            tries += 1
-            try:
-                return await ask()
-            except LMClientError as error:
-                wait = retry.wait(error, tries, deadline)
-                if wait is None:
-                    raise
-            await asyncio.sleep(wait)
+
+        for interceptor in self._interceptors:
+            if isinstance(interceptor, RetryInterceptor):
+                return await interceptor.repeat(attempt, time.monotonic() + profile.timeouts.total)
+        return await ask()
 
 
 def asking_again(request: CompletionRequest, completion: Completion) -> CompletionRequest | None:

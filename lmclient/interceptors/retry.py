@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
@@ -19,6 +21,7 @@ from lmclient.errors import (
 )
 from lmclient.interceptors.base import CallNext, Forwarding
 
+T = TypeVar("T")
 FIRST_WAIT = 0.5
 """Seconds before the first retry where the provider does not say; doubled with each further one."""
 JITTER = 0.25
@@ -39,26 +42,34 @@ class RetryInterceptor(Forwarding):
         self._max_wait = max_wait
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
-        waited, tries = 0.0, 0
-        while True:
-            made, tries = len(request.attempts), tries + 1
+        async def attempt(waited: float) -> AsyncCompletionStream:
+            made = len(request.attempts)
             try:
                 return await call_next(request)
-            except LMClientError as error:
-                wait = self.wait(error, tries, request.deadline)
-                if wait is None:
-                    raise
             finally:
-                for tried in request.attempts[made : made + 1] if waited else ():
+                for tried in request.attempts[made : made + 1]:
                     tried.waited += waited
-            waited = wait
-            await asyncio.sleep(waited)
 
-    def wait(self, error: LMClientError, tries: int, deadline: float | None) -> float | None:
-        """Seconds to wait after so many tries, before the next one; None if there should be none.
+        return await self.repeat(attempt, request.deadline)
+
+    async def repeat(self, attempt: Callable[[float], Awaitable[T]], deadline: float | None = None) -> T:
+        """What `attempt` gives, which is called with the seconds that were waited before.
 
         Also for calls that are no completion, such as the list of models.
         """
+        waited, tries = 0.0, 1
+        while True:
+            try:
+                return await attempt(waited)
+            except LMClientError as error:
+                wait = self._wait(error, tries, deadline)
+                if wait is None:
+                    raise
+            waited, tries = wait, tries + 1
+            await asyncio.sleep(waited)
+
+    def _wait(self, error: LMClientError, tries: int, deadline: float | None) -> float | None:
+        """Seconds to wait after so many tries; None if there should be none."""
         if tries >= self._attempts or not is_retryable(error):
             return None
         asked = error.retry_after if isinstance(error, ProviderError) else None
