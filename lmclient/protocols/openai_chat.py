@@ -238,12 +238,8 @@ class OpenAIChatDecoder(SSEDecoder):
         delta = choice.delta if choice.delta is not None else choice.message
         if choice.error is not None:
             raise _error(choice.error)
-        if (said := choice.finish_reason) is not None:
-            reason = FINISH_REASONS.get(said) if type(said) is str else None
-            if reason is not None:
-                self.answer.finish_reason = reason
-            elif said:
-                self._read_finish(said)
+        if choice.finish_reason:
+            self._read_finish(choice.finish_reason)
         if delta is None:
             return None
         if delta.tool_calls:
