@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +12,7 @@ import msgspec
 from lmclient.core.request import CompletionRequest
 from lmclient.core.usage import Usage
 from lmclient.profiles.model import ModelProfile
-from lmclient.spend.costs import Priced, cost_of
+from lmclient.spend.costs import Priced, cost_of, terms_of
 from lmclient.spend.ledger import EXACT
 from lmclient.tokens.estimate import estimate_tokens, json_bytes, most_tokens
 
@@ -36,7 +36,7 @@ def worst_case(request: CompletionRequest) -> Priced:
 
     That is: all bytes of the prompt as tokens (but no more than the context holds), and as many answers
     as are asked for, each as long as it may be, at the dearest price that the tokens can have: as written
-    to a cache, or as reasoning.
+    to a cache, as reasoning, in the service tier that is asked for.
     """
     profile, options = request.profile, request.options
     prompt = most_tokens(request.conversation, options)
@@ -45,12 +45,16 @@ def worst_case(request: CompletionRequest) -> Priced:
     if profile.max_context_length:
         prompt = min(prompt, profile.max_context_length)
     output = max((1, *_stated(request, _ANSWERS))) * _longest_answer(request)
-    return _dearest(Usage(input_tokens=prompt, output_tokens=output), profile)
+    usage = Usage(input_tokens=prompt, output_tokens=output)
+    usual = _dearest(usage, profile, {})
+    if not (terms := terms_of(extra)) or usual.cost is None:
+        return usual
+    return max(usual, _dearest(usage, profile, terms), key=lambda priced: priced.cost or 0)
 
 
-def _dearest(usage: Usage, profile: ModelProfile) -> Priced:
+def _dearest(usage: Usage, profile: ModelProfile, terms: Mapping[str, str]) -> Priced:
     """The price of a usage whose output may all be reasoning, and whose input may all go to a cache."""
-    priced = cost_of(usage, profile)
+    priced = cost_of(usage, profile, terms=terms)
     if priced.cost is None:
         return priced
     tokens = usage.input_tokens
@@ -59,7 +63,7 @@ def _dearest(usage: Usage, profile: ModelProfile) -> Priced:
         msgspec.structs.replace(usage, reasoning_tokens=usage.output_tokens),
         msgspec.structs.replace(usage, cache_write_tokens=tokens, cache_write_1h_tokens=tokens),
     ):
-        other = cost_of(kind, profile).cost or priced.cost
+        other = cost_of(kind, profile, terms=terms).cost or priced.cost
         total = EXACT.add(total, max(Decimal(0), EXACT.subtract(other, priced.cost)))
     return priced._replace(cost=total)
 

@@ -62,6 +62,11 @@ class Answer:
             self._reasoning.append(reasoning)
         return Chunk(text, reasoning)
 
+    def keep(self, name: str, said: object) -> None:
+        """Keeps a word of the server's, such as the tier that served the call, in the metadata."""
+        if said and isinstance(said, str):
+            self.metadata[name] = said
+
     def end(self) -> list[Chunk]:
         """What was held back until the end: the splitter's rest, and the tool calls as a whole."""
         chunks: list[Chunk] = []

@@ -160,6 +160,8 @@ class AnthropicDecoder(SSEDecoder):
     def _add_usage(self, usage: object) -> None:
         """Takes counts: later ones replace earlier ones, they are never summed up."""
         self._usage |= {key: value for key, value in as_dict(usage).items() if value is not None}
+        for term in ("service_tier", "speed"):
+            self.answer.keep(term, self._usage.get(term))
 
     def _open(self, index: object, start: Json) -> Chunk | None:
         if not isinstance(index, int):

@@ -87,8 +87,10 @@ class GeminiDecoder(SSEDecoder):
         answer = self.answer
         answer.id = answer.id or as_str(response.get("responseId"))
         answer.model = answer.model or as_str(response.get("modelVersion"))
-        if (usage := read_usage(as_dict(response.get("usageMetadata")))) is not None:
+        counts = as_dict(response.get("usageMetadata"))
+        if (usage := read_usage(counts)) is not None:
             answer.usage = usage
+        answer.keep("service_tier", counts.get("serviceTier"))
         feedback = as_dict(response.get("promptFeedback"))
         if feedback.get("blockReason"):
             answer.finish_reason = FinishReason.CONTENT_FILTER

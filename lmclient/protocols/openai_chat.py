@@ -66,6 +66,7 @@ class Body(msgspec.Struct, gc=False):
     error: Any = None
     x_groq: Any = None
     timings: Any = None
+    service_tier: Any = None
 
 
 _decoder = msgspec.json.Decoder(Body)
@@ -227,6 +228,8 @@ class OpenAIChatDecoder(SSEDecoder):
             answer.id = body.id
         if not answer.model and type(body.model) is str:
             answer.model = body.model
+        if body.service_tier is not None:
+            answer.keep("service_tier", body.service_tier)
         if body.usage is not None or body.x_groq is not None or body.timings is not None:
             self._read_usage(body)
         for choice in body.choices or ():

@@ -160,6 +160,7 @@ class OpenAIResponsesDecoder(SSEDecoder):
         answer = self.answer
         self.ended = True
         self._read_names(response)
+        answer.keep("service_tier", response.get("service_tier"))
         if (usage := read_usage(as_dict(response.get("usage")))) is not None:
             answer.usage = usage
         output = response.get("output")

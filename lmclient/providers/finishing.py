@@ -7,7 +7,7 @@ from lmclient.core.request import CompletionRequest
 from lmclient.core.usage import Usage
 from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.answer import Answer
-from lmclient.spend.costs import cost_of
+from lmclient.spend.costs import cost_of, terms_of
 from lmclient.spend.prices import is_inconsistent, price
 
 
@@ -23,7 +23,8 @@ def completion_of(
     if usage is None:
         usage = estimated_usage(request, answer)
     when = request.attempts[-1].started if request.attempts else None
-    priced = cost_of(usage, profile, stated=answer.cost, model=answer.model, when=when)
+    terms = terms_of(answer.metadata)
+    priced = cost_of(usage, profile, stated=answer.cost, model=answer.model, when=when, terms=terms)
     if is_inconsistent(usage):
         answer.metadata["usage_inconsistent"] = True
     if answer.cost is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,16 @@ from lmclient.spend.prices import price
 
 if TYPE_CHECKING:
     from lmclient.profiles.model import ModelProfile
+
+
+TERMS = ("service_tier", "speed")
+"""What a price may depend on beside the tokens, as it stands in a request and in an answer's metadata."""
+_NONE: Mapping[str, str] = {}
+
+
+def terms_of(said: Mapping[str, object]) -> dict[str, str]:
+    """The terms that a request's body or an answer's metadata states."""
+    return {name: value.lower() for name in TERMS if isinstance(value := said.get(name), str)}
 
 
 class Priced(NamedTuple):
@@ -30,17 +41,19 @@ def cost_of(
     stated: Decimal | None = None,
     model: str = "",
     when: datetime.datetime | None = None,
+    terms: Mapping[str, str] = _NONE,
 ) -> Priced:
     """What the usage costs: as the provider has stated (in US dollars), by the profile, or by the list.
 
-    `model` is the one that answered, `when` the time of the request; both matter for the list only.
+    `model` is the one that answered, `when` the time of the request, `terms` such as its service tier;
+    all three matter for the list only.
     """
     if stated is not None:
         return Priced(stated, "provider", "USD")
     own = price(usage, profile.cost)
     if own is not None or profile.cost.input is not None or profile.cost.output is not None:
         return Priced(own, None if own is None else "profile", profile.cost.currency)
-    listed = list_price(usage, profile, model, when)
+    listed = list_price(usage, profile, model, when, terms)
     if listed is None:
         return Priced(None, None, profile.cost.currency)
     return Priced(listed, "price-list", CURRENCY)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import re
+from collections.abc import Mapping
 from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -39,15 +40,20 @@ _VENDORS_OWN = re.compile(r"gpt-\d|o\d|chatgpt-|claude-|gemini-")
 
 
 def list_price(
-    usage: Usage, profile: ModelProfile, model: str, when: datetime.datetime | None = None
+    usage: Usage,
+    profile: ModelProfile,
+    model: str,
+    when: datetime.datetime | None = None,
+    terms: Mapping[str, str] | None = None,
 ) -> Decimal | None:
     """What the usage costs in US dollars by the price list, at the time `when` (now if None).
 
-    `model` is what the answer says; if the list does not know it, the profile's model counts. None
-    for models that the list does not know or names no price for, and for local ones.
+    `model` is what the answer says; if the list does not know it, the profile's model counts. `terms`
+    that the list has no other price for, such as the service tier "default", change nothing. None for
+    models that the list does not know or names no price for, and for local ones.
     """
     listed = _listed(model, profile.model, profile.provider, profile.url)
-    return None if listed is None else _price(usage, *listed, when)
+    return None if listed is None else _price(usage, *listed, when, terms)
 
 
 @lru_cache(maxsize=1024)
@@ -94,7 +100,13 @@ def _is_private(host: str) -> bool:
     return True
 
 
-def _price(usage: Usage, model: str, provider: str, when: datetime.datetime | None) -> Decimal | None:
+def _price(
+    usage: Usage,
+    model: str,
+    provider: str,
+    when: datetime.datetime | None,
+    terms: Mapping[str, str] | None,
+) -> Decimal | None:
     import genai_prices
 
     counts = clamped(usage)
@@ -111,6 +123,7 @@ def _price(usage: Usage, model: str, provider: str, when: datetime.datetime | No
             model,
             provider_id=provider,
             genai_request_timestamp=when,
+            price_context=terms,
         )
     prices = priced.model_price
     if (counts.input_tokens and prices.input_mtok is None) or (

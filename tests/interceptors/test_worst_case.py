@@ -94,5 +94,15 @@ def test_the_prompt_may_all_be_written_to_a_cache(dearer: str, factor: int) -> N
     assert worst_case(request(profile(cost=cost))).cost == factor * plain
 
 
+def test_the_dearer_service_tier_that_is_asked_for_counts() -> None:
+    listed = {"provider": "openai-chat", "model": "gpt-5", "max_context_length": 1_000}
+    usual, flex, priority = (
+        worst_case(request(ModelProfile(**listed, extra_body=body))).cost or 0
+        for body in ({}, {"service_tier": "flex"}, {"service_tier": "priority"})
+    )
+    assert 0 < usual
+    assert usual <= flex < usual * 2 <= priority
+
+
 def test_the_answer_may_all_be_reasoning() -> None:
     assert output(max_tokens=100, cost={**BY_OUTPUT, "reasoning": "3000000"}) == 300

@@ -66,6 +66,24 @@ def test_tiers_of_the_list_hold() -> None:
     assert prices == [Decimal("0.6"), Decimal("1.200006")]
 
 
+@pytest.mark.parametrize(
+    ("model", "terms", "factor"),
+    [
+        ("gpt-5", {"service_tier": "default"}, "1"),
+        ("gpt-5", {"service_tier": "no-such-tier"}, "1"),
+        ("gpt-5", {"service_tier": "flex"}, "0.5"),
+        ("gpt-5", {"service_tier": "priority"}, "2"),
+    ],
+)
+def test_service_tier_has_its_own_price(model: str, terms: dict[str, str], factor: str) -> None:
+    profile = ModelProfile(provider="openai-chat", model=model)
+    when = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
+    used = Usage(input_tokens=1_000_000, cached_input_tokens=500_000, output_tokens=1_000_000)
+    usual = list_price(used, profile, "", when)
+    assert usual == Decimal("10.6875")
+    assert list_price(used, profile, "", when, terms) == usual * Decimal(factor)
+
+
 def test_prices_of_a_time_of_day_hold() -> None:
     profile = ModelProfile(provider="openai-chat", model="deepseek-chat", url="https://api.deepseek.com")
     night, day = (datetime.datetime(2025, 3, 1, hour, tzinfo=datetime.UTC) for hour in (20, 10))
