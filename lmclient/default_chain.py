@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from lmclient.core.request import CompletionRequest
 from lmclient.interceptors.base import Interceptor
@@ -16,6 +17,9 @@ from lmclient.interceptors.retry import RetryInterceptor
 from lmclient.interceptors.spend import SpendInterceptor
 from lmclient.settings import Settings
 from lmclient.spend.ledger import Ledger
+
+if TYPE_CHECKING:
+    from lmclient.interceptors.budget import BudgetInterceptor
 
 
 def default_interceptors(
@@ -31,6 +35,7 @@ def default_interceptors(
     limits = RateLimitInterceptor(settings.rate_limit.storage_url)
     assert settings.spend.url is not None  # filled in by the settings
     ledger = Ledger(settings.spend.url)
+    budgets = _budgets(settings, ledger)
     return [
         LogInterceptor(),
         *_telemetry(named),
@@ -38,11 +43,12 @@ def default_interceptors(
         *named,
         *_cache(settings, fingerprint),
         FallbackInterceptor(),
-        *_budgets(settings, ledger),
+        *budgets,
         limits,
         CircuitBreakerInterceptor(),
         RetryInterceptor(attempts=retry.attempts, max_wait=retry.max_wait),
         limits.retries,
+        *(budget.retries for budget in budgets),
     ]
 
 
@@ -57,7 +63,7 @@ def _telemetry(named: list[Interceptor]) -> list[Interceptor]:
     return [TelemetryInterceptor()]
 
 
-def _budgets(settings: Settings, ledger: Ledger) -> list[Interceptor]:
+def _budgets(settings: Settings, ledger: Ledger) -> list[BudgetInterceptor]:
     if not settings.spend.budgets:
         return []
     from lmclient.interceptors.budget import BudgetInterceptor

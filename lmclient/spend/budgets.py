@@ -32,6 +32,10 @@ ANY = "*"
 """The value of a tag in a budget that each value has for itself."""
 
 
+Due = list[tuple["Budget", Decimal]]
+"""Budgets that have reached their `warn_at`, and what they have spent."""
+
+
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """One budget that a call falls under, in one period; `values` are the call's for tags of `"*"`."""
 
@@ -139,15 +143,13 @@ def reserve(reservation: Reservation) -> Callable[[Database], str | None]:
     return work
 
 
-def settle(
-    reservation: Reservation, costs: Mapping[str, Decimal]
-) -> Callable[[Database], list[tuple[Budget, Decimal]]]:
+def settle(reservation: Reservation, costs: Mapping[str, Decimal]) -> Callable[[Database], Due]:
     """Work for the ledger that counts what a call really cost, by currency, in place of what it reserved.
 
     It returns the budgets that have now reached their `warn_at`, and what they have spent.
     """
 
-    def work(database: Database) -> list[tuple[Budget, Decimal]]:
+    def work(database: Database) -> Due:
         database.lock()
         database.execute("DELETE FROM lmclient_reservation WHERE call_id = ?", (reservation.id,))
         due = []
@@ -159,6 +161,20 @@ def settle(
             most = reservation.amount_in(currency) or Decimal(0)
             _learn(database, reservation, currency, EXACT.subtract(costs.get(currency, Decimal(0)), most))
         return due
+
+    return work
+
+
+def renew(
+    reservation: Reservation, costs: Mapping[str, Decimal]
+) -> Callable[[Database], tuple[Due, str | None]]:
+    """Work for the ledger that counts what a call has cost up to now, and makes its reservation again.
+
+    It returns what `settle` and `reserve` return; what was counted stays so where the latter refuses.
+    """
+
+    def work(database: Database) -> tuple[Due, str | None]:
+        return settle(reservation, costs)(database), reserve(reservation)(database)
 
     return work
 

@@ -100,7 +100,7 @@ def test_the_dearer_service_tier_that_is_asked_for_counts() -> None:
         worst_case(request(ModelProfile(**listed, extra_body=body))).cost or 0
         for body in ({}, {"service_tier": "flex"}, {"service_tier": "priority"})
     )
-    assert 0 < usual
+    assert usual > 0
     assert usual <= flex < usual * 2 <= priority
 
 
