@@ -8,25 +8,36 @@ import datetime
 import json
 import logging
 import math
+import os
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any
 
+from lmclient import errors
 from lmclient.core.completion import Completion
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
-from lmclient.errors import BudgetExceededError, LMClientError
+from lmclient.errors import BudgetExceededError, ConfigurationError, LMClientError
 from lmclient.interceptors.base import CallNext
 from lmclient.interceptors.worst_case import worst_case
 from lmclient.profiles.model import ModelProfile
 from lmclient.settings import Budget
-from lmclient.spend.budgets import Due, Reservation, claims_on, renew, reservation, reserve, settle
-from lmclient.spend.database import Database
+from lmclient.spend.budgets import (
+    Claim,
+    Due,
+    Reservation,
+    claims_on,
+    renewed,
+    reservation,
+    reserve_after,
+    settle_all,
+)
 from lmclient.spend.ledger import EXACT, Ledger
 
-T = TypeVar("T")
+_Over = tuple[Reservation, Mapping[str, Decimal]]
+"""A call that is over: what it held, and what it cost by currency."""
 logger = logging.getLogger("lmclient.budget")
 
 LONGEST_CALL = 3600.0
@@ -56,8 +67,9 @@ class BudgetInterceptor:
     reserves nothing before an answer has cost something, with a warning in the log, and passes until the
     budget is used up.
 
-    Raises `BudgetExceededError`; and `LMClientError` if the ledger cannot be written, for a call that
-    cannot be counted is not sent. `on_warning` (by default a warning in the log) hears of each budget
+    Raises `BudgetExceededError`; `LMClientError` if the ledger cannot be written, for a call that
+    cannot be counted is not sent; and `ConfigurationError` for two budgets that differ in nothing but
+    their amounts. `on_warning` (by default a warning in the log) hears of each budget
     that reaches `warn_at`, with the values of its tags in place of `"*"`; what it raises is logged.
     """
 
@@ -65,105 +77,127 @@ class BudgetInterceptor:
         self, budgets: Sequence[Budget], ledger: Ledger, *, on_warning: OnWarning | None = None
     ) -> None:
         self._budgets = tuple(budgets)
+        _check_alike(self._budgets)
         self._ledger = ledger
         self._on_warning = on_warning or _log_warning
         self._unpriced: set[str] = set()
-        self._uncounted: list[tuple[Reservation, Mapping[str, Decimal]]] = []
+        self._uncounted: list[_Over] = []
+        self._pid = os.getpid()
         self._running: set[asyncio.Task[None]] = set()
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
         profile = request.profile
-        now = datetime.datetime.now(datetime.UTC)
-        claims = claims_on(self._budgets, profile.name, request.tags, now)
+        claims = self._claims(request)
         if not claims:
             return await call_next(request)
         most = worst_case(request)
         if most.cost is None:
             self._warn_of_unpriced(profile.name)
-        left = LONGEST_CALL
-        if request.deadline is not None and math.isfinite(request.deadline):
-            left = request.deadline - time.monotonic()
-        held = reservation(claims, most.cost, most.currency, _payer(profile), left)
-        await self._reserve(held, profile)
+        left = _seconds_left(request)
+        seconds = LONGEST_CALL if left is None else left
+        held = reservation(claims, most.cost, most.currency, _payer(profile), seconds)
         call = _Call(self, request, held)
+        await self._reserve(held, request)
         token = _current.set(call)
         try:
             stream = await call_next(request)
         except BaseException:
-            await self._settle(held, call.costs())
+            await self._settle(call.held, call.costs())
             raise
         finally:
             with contextlib.suppress(ValueError):  # another context: the call is being thrown away
                 _current.reset(token)
 
         async def end(completion: Completion, error: BaseException | None) -> None:
-            await self._settle(held, call.costs(completion))
+            await self._settle(call.held, call.costs(completion))
 
         stream.on_end(end)
         return stream
 
     async def retries(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
-        """Checks the budgets again before a further try of a call whose failed ones have cost something."""
+        """Checks the budgets again before a further try.
+
+        That is if failed ones have cost something, or the budgets' periods have changed meanwhile.
+        """
         call = _current.get()
-        if call is not None and call.interceptor is self and (costs := call.costs()):
-            call.first = len(request.attempts)
-            due, refusal = await self._checked(renew(call.held, costs))
-            self._tell(due)
-            if refusal is not None:
-                failed = request.attempts[-1]
-                error = _exceeded(request.profile, refusal)
+        if call is None or call.interceptor is not self or not call.was_tried:
+            return await call_next(request)
+        costs, claims = call.costs(), self._claims(request)
+        if costs or claims != call.held.claims:
+            failed = request.attempts[-1]
+            again = renewed(call.held, claims)
+            try:
+                await self._reserve(again, request, (call.held, costs))
+            except LMClientError as error:
+                if isinstance(error, BudgetExceededError):
+                    call.go_on(again)
                 error.partial = failed.completion
                 raise error from failed.error
+            call.go_on(again)
         return await call_next(request)
 
     async def aclose(self) -> None:
         """Waits for what still has to be counted, and closes the ledger."""
-        await self._count_left_over()
         loop = asyncio.get_running_loop()
         await asyncio.gather(*(task for task in self._running if task.get_loop() is loop))
+        if left := self._take_left():
+            await self._count(left)
         await self._ledger.aclose()
 
-    async def _reserve(self, held: Reservation, profile: ModelProfile) -> None:
-        await self._count_left_over()
-        try:
-            refusal = await self._checked(reserve(held))
-        except asyncio.CancelledError:
-            # It is made all the same, or has been; the ledger undoes it after that.
-            self._in_background(self._count(held, {}))
-            raise
-        if refusal is not None:
-            raise _exceeded(profile, refusal)
+    def _claims(self, request: CompletionRequest) -> list[Claim]:
+        now = datetime.datetime.now(datetime.UTC)
+        return claims_on(self._budgets, request.profile.name, request.tags, now)
 
-    async def _checked(self, work: Callable[[Database], T]) -> T:
+    async def _reserve(self, held: Reservation, request: CompletionRequest, *over: _Over) -> None:
+        """Counts what is over, what could not be counted earlier included, and makes a reservation."""
+        name = request.profile.name
+        left = self._take_left()
         try:
-            return await self._ledger.run(work)
-        except LMClientError:
-            raise
-        except Exception as error:  # those of two database drivers
-            raise LMClientError(
-                f"The budgets cannot be checked: the ledger cannot be written ({error}). Nothing was sent."
+            async with asyncio.timeout(_seconds_left(request)):
+                due, refusal = await self._ledger.run(reserve_after([*left, *over], held))
+        except (asyncio.CancelledError, TimeoutError) as error:
+            # It is made all the same, or has been; the ledger undoes it after that.
+            self._uncounted += left
+            self._in_background(self._count([(held, {})]))
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            raise errors.TimeoutError(
+                f"Profile {name!r}: the call's time ran out while its budgets could not be checked, since "
+                "the ledger cannot be written."
             ) from error
+        except Exception as error:
+            self._uncounted += left
+            if isinstance(error, LMClientError):
+                raise
+            # Those of two database drivers.
+            raise LMClientError(
+                f"The budgets cannot be checked, nor the ledger be written: {error}"
+            ) from error
+        self._tell(due)
+        if refusal is not None:
+            raise BudgetExceededError(f"Profile {name!r}: {refusal}")
 
     async def _settle(self, held: Reservation, costs: Mapping[str, Decimal]) -> None:
         """Counts what a call cost, also when the caller is cancelled meanwhile."""
-        await asyncio.shield(self._in_background(self._count(held, costs)))
+        await asyncio.shield(self._in_background(self._count([(held, costs)])))
 
-    async def _count(self, held: Reservation, costs: Mapping[str, Decimal]) -> None:
+    async def _count(self, over: list[_Over]) -> None:
         try:
-            due = await self._ledger.run(settle(held, costs))
-        except Exception as error:  # the answer is there and paid for: its caller gets it
+            due = await self._ledger.run(settle_all(over))
+        except Exception as error:  # the answers are there and paid for: their callers get them
             if isinstance(error, LMClientError):  # the ledger cannot be written now
-                self._uncounted.append((held, costs))
-            paid = ", ".join(f"{cost} {currency}" for currency, cost in costs.items())
+                self._uncounted += over
+            paid = ", ".join(f"{cost} {currency}" for _, costs in over for currency, cost in costs.items())
             logger.error("What a call has cost (%s) cannot be counted in its budgets now: %s", paid, error)
             return
         self._tell(due)
 
-    async def _count_left_over(self) -> None:
-        """Counts what could not be counted when its call was over."""
+    def _take_left(self) -> list[_Over]:
+        """What could not be counted when its call was over; after a fork, that is left to the parent."""
+        if self._pid != os.getpid():
+            self._pid, self._uncounted = os.getpid(), []
         left, self._uncounted = self._uncounted, []
-        for held, costs in left:
-            await self._settle(held, costs)
+        return left
 
     def _tell(self, due: Due) -> None:
         for budget, spent in due:
@@ -188,8 +222,23 @@ class BudgetInterceptor:
             )
 
 
-def _exceeded(profile: ModelProfile, refusal: str) -> BudgetExceededError:
-    return BudgetExceededError(f"Profile {profile.name!r}: {refusal}")
+def _check_alike(budgets: Sequence[Budget]) -> None:
+    """Two that differ in their amounts alone would be counted as one, and everything in it twice."""
+    seen: list[Budget] = []
+    for budget in budgets:
+        alike = budget.model_copy(update={"amount": Decimal(0), "warn_at": 1.0})
+        if alike in seen:
+            raise ConfigurationError(
+                f"Two budgets called {budget.name!r} count the same calls; give one of them another name."
+            )
+        seen.append(alike)
+
+
+def _seconds_left(request: CompletionRequest) -> float | None:
+    """The seconds that the call has, None if its time does not end."""
+    if request.deadline is None or not math.isfinite(request.deadline):
+        return None
+    return max(0.0, request.deadline - time.monotonic())
 
 
 def _payer(profile: ModelProfile) -> str:
@@ -199,19 +248,28 @@ def _payer(profile: ModelProfile) -> str:
 
 
 class _Call:
-    """A call that holds something of its budgets; `first` is the attempt from which on none is counted."""
+    """A call that holds something of its budgets."""
 
     def __init__(self, interceptor: BudgetInterceptor, request: CompletionRequest, held: Reservation) -> None:
         self.interceptor = interceptor
         self.held = held
-        self.first = len(request.attempts)
         self._attempts = request.attempts
+        self._counted = self._first = len(request.attempts)
+
+    @property
+    def was_tried(self) -> bool:
+        """Whether an attempt was made."""
+        return len(self._attempts) > self._first
+
+    def go_on(self, held: Reservation) -> None:
+        """What the attempts up to now have cost is counted; another try holds another reservation."""
+        self.held, self._counted = held, len(self._attempts)
 
     def costs(self, completion: Completion | None = None) -> dict[str, Decimal]:
-        """What the attempts since `first` cost, by currency, failed ones included."""
-        attempts = self._attempts[self.first :]
+        """What the attempts that are not counted cost, by currency, failed ones included."""
+        attempts = self._attempts[self._counted :]
         answers = [attempt.completion for attempt in attempts if attempt.completion is not None]
-        if completion is not None and not attempts:
+        if completion is not None and not self.was_tried:
             answers = [completion]  # an interceptor's own
         costs: dict[str, Decimal] = {}
         for answer in answers:

@@ -10,6 +10,7 @@ its calls, in all processes, also for those that are running already.
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import secrets
 import time
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lmclient.spend.database import Database
-from lmclient.spend.ledger import EXACT
+from lmclient.spend.ledger import EXACT, storable
 from lmclient.spend.reports import report
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ GRACE = 60.0
 """Seconds by which a reservation outlives its call's deadline; then its process must be dead."""
 ANY = "*"
 """The value of a tag in a budget that each value has for itself."""
+LONGEST_VALUE = 200
+"""Characters of a tag's value up to which it stands in keys as it is: what databases index is limited."""
 
 
 Due = list[tuple["Budget", Decimal]]
@@ -97,7 +100,7 @@ def claims_on(
     for budget in budgets:
         if budget.profile in (None, profile) and _match(budget, tags):
             period, since = periods[budget.period]
-            values = tuple(tags[name] for name in open_tags(budget))
+            values = tuple(_in_keys(tags[name]) for name in open_tags(budget))
             claims.append(Claim(budget=budget, period=period, since=since, values=values))
     return claims
 
@@ -107,7 +110,7 @@ def reservation(
 ) -> Reservation:
     """A reservation that is to be made; it lapses some time after `seconds` from now."""
     return Reservation(
-        id=secrets.token_hex(12),
+        id=_new_id(),
         claims=claims,
         amount=amount,
         currency=currency,
@@ -146,11 +149,14 @@ def reserve(reservation: Reservation) -> Callable[[Database], str | None]:
 def settle(reservation: Reservation, costs: Mapping[str, Decimal]) -> Callable[[Database], Due]:
     """Work for the ledger that counts what a call really cost, by currency, in place of what it reserved.
 
-    It returns the budgets that have now reached their `warn_at`, and what they have spent.
+    It returns the budgets that have now reached their `warn_at`, and what they have spent. Done again,
+    because it was in doubt whether it had been done, it counts nothing, unless the reservation had lapsed.
     """
 
     def work(database: Database) -> Due:
         database.lock()
+        if not _is_held(database, reservation) and time.time() * 1e6 < reservation.expires:
+            return []
         database.execute("DELETE FROM lmclient_reservation WHERE call_id = ?", (reservation.id,))
         due = []
         for claim in reservation.claims:
@@ -165,16 +171,31 @@ def settle(reservation: Reservation, costs: Mapping[str, Decimal]) -> Callable[[
     return work
 
 
-def renew(
-    reservation: Reservation, costs: Mapping[str, Decimal]
+def renewed(reservation: Reservation, claims: Sequence[Claim]) -> Reservation:
+    """A reservation for another try of the same call, in the budgets as they are now."""
+    return msgspec.structs.replace(reservation, id=_new_id(), claims=claims)
+
+
+def reserve_after(
+    settled: Sequence[tuple[Reservation, Mapping[str, Decimal]]], reservation: Reservation
 ) -> Callable[[Database], tuple[Due, str | None]]:
-    """Work for the ledger that counts what a call has cost up to now, and makes its reservation again.
+    """Work for the ledger that counts what calls have cost, and then makes a reservation.
 
     It returns what `settle` and `reserve` return; what was counted stays so where the latter refuses.
     """
 
     def work(database: Database) -> tuple[Due, str | None]:
-        return settle(reservation, costs)(database), reserve(reservation)(database)
+        due = settle_all(settled)(database) if settled else []
+        return due, reserve(reservation)(database)
+
+    return work
+
+
+def settle_all(settled: Sequence[tuple[Reservation, Mapping[str, Decimal]]]) -> Callable[[Database], Due]:
+    """Work for the ledger that does the work of `settle` for several calls."""
+
+    def work(database: Database) -> Due:
+        return [due for held, costs in settled for due in settle(held, costs)(database)]
 
     return work
 
@@ -187,6 +208,23 @@ def open_tags(budget: Budget) -> list[str]:
 def key_of(definition: str, values: Sequence[str | None]) -> str:
     """The key of what is counted together."""
     return f"{definition}{json.dumps(list(values))}" if values else definition
+
+
+def _new_id() -> str:
+    return secrets.token_hex(12)
+
+
+def _in_keys(value: str) -> str:
+    """The value of a tag as it stands in keys."""
+    value = storable(value)
+    if len(value) <= LONGEST_VALUE:
+        return value
+    return f"{value[: LONGEST_VALUE // 2]}… {hashlib.sha256(value.encode()).hexdigest()}"
+
+
+def _is_held(database: Database, reservation: Reservation) -> bool:
+    query = "SELECT 1 FROM lmclient_reservation WHERE call_id = ? LIMIT 1"
+    return bool(database.execute(query, (reservation.id,)))
 
 
 def _match(budget: Budget, tags: Mapping[str, str]) -> bool:
@@ -220,7 +258,7 @@ def _begin(database: Database, claim: Claim) -> None:
         query = report([f"tag:{name}" for name in names], claim.since, None, where)
         for row in query(database):
             if row.cost:
-                values = [row.tags[name] for name in names]
+                values = [None if (value := row.tags[name]) is None else _in_keys(value) for name in names]
                 database.execute(insert, (key_of(definition, values), _text(row.cost)))
         database.execute(insert, (*marker, "0"))
     database.execute(insert, (claim.key, "0"))
@@ -266,10 +304,12 @@ def _refusal(database: Database, claim: Claim, reservation: Reservation) -> str 
 
 def _count(database: Database, claim: Claim, cost: Decimal) -> Decimal | None:
     """Counts a cost; what the budget has spent then, if that is to be told for the first time."""
-    rows = database.execute("SELECT spent, warned FROM lmclient_budget WHERE budget = ?", (claim.key,))
-    spent, warned = EXACT.add(Decimal(rows[0][0]), cost), bool(rows[0][1])
+    before = _spent(database, claim)
+    rows = database.execute("SELECT warned FROM lmclient_budget WHERE budget = ?", (claim.key,))
+    spent, warned = EXACT.add(before, cost), bool(rows[0][0])
     budget = claim.budget
-    due = not warned and spent >= EXACT.multiply(budget.amount, Decimal(str(budget.warn_at)))
+    share = EXACT.multiply(budget.amount, Decimal(str(budget.warn_at)))
+    due = spent >= share and (not warned or before < share)  # the amount may have been raised since
     database.execute(
         "UPDATE lmclient_budget SET spent = ?, warned = ? WHERE budget = ?",
         (_text(spent), int(due or warned), claim.key),
