@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
+import time
 from collections.abc import Awaitable
 from typing import TypeVar
 
+from lmclient.core.request import CompletionRequest
 from lmclient.errors import TimeoutError
 
 T = TypeVar("T")
+OVER = "the call's timeout, or timeouts.total of the profile, ran out"
+
+
+def too_late(request: CompletionRequest) -> TimeoutError:
+    """The error of a call whose time was over before it could be sent."""
+    return TimeoutError(f"Profile {request.profile.name!r}: {OVER} before the request was sent.")
+
+
+async def in_time(request: CompletionRequest, asked: Awaitable[T]) -> T:
+    """What has to be known before a request can be sent, within the call's time.
+
+    Raises `TimeoutError` when that is over.
+    """
+    if request.deadline is None:
+        return await asked
+    try:
+        async with asyncio.timeout(request.deadline - time.monotonic()) as timer:
+            return await asked
+    except builtins.TimeoutError:
+        if timer.expired():
+            raise too_late(request) from None
+        raise
 
 
 class Watchdog:
@@ -86,7 +111,5 @@ class Watchdog:
 
     def _error(self) -> TimeoutError:
         if self._call_ends is not None and self._call_ends <= self._loop.time():
-            return TimeoutError(
-                "no whole answer in time; the call's timeout, or timeouts.total of the profile, ran out."
-            )
+            return TimeoutError(f"no whole answer in time; {OVER}.")
         return TimeoutError(f"the server was silent for longer than timeouts.{self._limit} allows.")

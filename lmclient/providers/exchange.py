@@ -22,7 +22,7 @@ from lmclient.errors import (
 )
 from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.base import Decoder, WireProtocol, is_cut
-from lmclient.providers.clock import Watchdog
+from lmclient.providers.clock import Watchdog, too_late
 from lmclient.providers.finishing import completion_of
 from lmclient.providers.rate_limit_headers import provider_limits
 from lmclient.providers.redaction import redact_error
@@ -37,7 +37,10 @@ LINGER = 0.1
 
 
 class Exchange:
-    """The source of a stream that comes from a provider. Opened by `open`, read by a stream."""
+    """The source of a stream that comes from a provider. Opened by `open`, read by a stream.
+
+    Is no attempt, but a `TimeoutError`, if the call's time is over.
+    """
 
     def __init__(self, request: CompletionRequest, protocol: WireProtocol, decoder: Decoder) -> None:
         loop = asyncio.get_running_loop()
@@ -45,7 +48,10 @@ class Exchange:
         deadline = None
         self._started = now = loop.time()
         if request.deadline is not None:
-            deadline = now + request.deadline - time.monotonic()
+            left = request.deadline - time.monotonic()
+            if left <= 0:
+                raise too_late(request)
+            deadline = now + left
         self._loop = loop
         self._request = request
         self._protocol = protocol

@@ -21,6 +21,7 @@ from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.errors import ContextOverflowError
 from lmclient.providers.base import Provider
+from lmclient.providers.clock import in_time
 from lmclient.providers.finishing import max_tokens_of
 
 WORTHWHILE = 4
@@ -70,7 +71,7 @@ def _bytes(text: str) -> int:
 
 
 async def _open_counted(provider: Provider, request: CompletionRequest, limit: int) -> AsyncCompletionStream:
-    fitted, notes = await fit(provider, request, limit)
+    fitted, notes = await in_time(request, fit(provider, request, limit))
     stream = await provider.open(fitted)
     if notes:
 

@@ -12,6 +12,7 @@ from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.base import WireProtocol
 from lmclient.protocols.dialect import Dialect
 from lmclient.providers.base import ProviderContext
+from lmclient.providers.clock import in_time
 from lmclient.providers.dialects import dialect_for
 from lmclient.providers.exchange import Exchange, placed, read_all
 from lmclient.transports.base import ServerTransport, Transport
@@ -31,7 +32,7 @@ class HttpProvider:
 
     async def open(self, request: CompletionRequest) -> AsyncCompletionStream:
         if not request.profile.model:
-            request = await self._with_model(request)
+            request = await in_time(request, self._with_model(request))
         request = self._located(request)
         dialect = dialect_for(self._name, request.profile.url)
         http = self._encoded(request, dialect)

@@ -23,6 +23,7 @@ from lmclient.profiles.model import Cost, ModelProfile
 from lmclient.protocols.base import as_dict, as_int, as_str, decode_json
 from lmclient.protocols.openai_chat import OpenAIChat
 from lmclient.providers.base import ProviderContext
+from lmclient.providers.clock import in_time
 from lmclient.providers.dialects import dialect_for
 from lmclient.providers.http import HttpProvider
 from lmclient.spend.prices import MILLION
@@ -76,7 +77,7 @@ class OpenRouterProvider(HttpProvider):
         )
 
     async def open(self, request: CompletionRequest) -> AsyncCompletionStream:
-        profile = await self.described(request.profile)
+        profile = await in_time(request, self.described(request.profile))
         return await super().open(msgspec.structs.replace(request, profile=profile))
 
     async def described(self, profile: ModelProfile) -> ModelProfile:

@@ -14,6 +14,7 @@ from lmclient.errors import ConfigurationError, ProfileError
 from lmclient.profiles.model import ModelProfile
 from lmclient.protocols.openai_text import OpenAIText, ServedFormat, prompt_of, refuse_unsupported
 from lmclient.providers.base import ProviderContext
+from lmclient.providers.clock import in_time
 from lmclient.providers.dialects import dialect_for
 from lmclient.providers.http import HttpProvider
 from lmclient.providers.llama_server import LlamaServer
@@ -53,7 +54,7 @@ class TextProvider(HttpProvider):
 
     async def open(self, request: CompletionRequest) -> AsyncCompletionStream:
         if request.profile.prompt_format == AUTO:
-            request = await self._with_template(request)
+            request = await in_time(request, self._with_template(request))
         return await super().open(request)
 
     async def supports_tools(self, profile: ModelProfile) -> bool:

@@ -11,6 +11,7 @@ from lmclient.profiles.model import ModelProfile
 from lmclient.profiles.secrets import MaskedDict
 from lmclient.protocols.openai_chat import OpenAIChat
 from lmclient.providers.base import ProviderContext
+from lmclient.providers.clock import in_time
 from lmclient.providers.http import HttpProvider
 from lmclient.providers.local import server, weights
 from lmclient.providers.text import AUTO, Prompt, TextProvider
@@ -34,7 +35,7 @@ class LocalProvider:
         self._data_dir = context.data_dir
 
     async def open(self, request: CompletionRequest) -> AsyncCompletionStream:
-        http, profile = await self.serving(request.profile)
+        http, profile = await in_time(request, self.serving(request.profile))
         stream = await http.open(msgspec.structs.replace(request, profile=profile, stream=True))
         if request.stream:
             return stream
