@@ -7,13 +7,16 @@ import contextlib
 import logging
 import secrets
 import weakref
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 import redis.asyncio
-from redis.exceptions import RedisError
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError, RedisError
 
-from lmclient.errors import LMClientError
+from lmclient.errors import ConfigurationError, LMClientError
 from lmclient.limits.base import SPAN, Demand, Lease, Wait
 from lmclient.limits.redis_scripts import KEYS, RENEWAL, SETTLE, TAKE
 from lmclient.profiles.secrets import public_url
@@ -36,6 +39,8 @@ CONNECT = 1.0
 """Seconds to wait for a connection."""
 ANSWER = 2.0
 """Seconds to wait for an answer of the server; a call waits no longer for one that hangs."""
+UNSURE = 1000
+"""Leases kept at most of which no answer told whether they were taken; the others expire."""
 
 
 class RedisStore:
@@ -47,6 +52,8 @@ class RedisStore:
     Processes stand in line one behind the other, each with its first waiting call. Running calls
     renew their slots; those of a process that dies are free after half a minute. While Redis cannot
     be reached, calls fail with `LMClientError`: to send them uncounted might break the limit.
+
+    Raises `ConfigurationError` for a URL that redis-py does not take.
     """
 
     def __init__(self, url: str, freed: Callable[[str], None], *, span: float = SPAN) -> None:
@@ -58,6 +65,14 @@ class RedisStore:
             weakref.WeakKeyDictionary()
         )
         self._running: set[asyncio.Task[Any]] = set()
+        self._unsure: deque[RedisLease] = deque(maxlen=UNSURE)
+        try:
+            _connection(url).connection_pool.make_connection()  # connects to nothing yet
+        except (TypeError, ValueError):  # like the URL itself, their messages may show the password
+            raise ConfigurationError(
+                "rate_limit.storage_url is no URL of a Redis; expected redis://user:password@host:port/0, "
+                "with no other options than those of redis-py."
+            ) from None
 
     async def take(self, demand: Demand, ahead: int, *, waits: bool = True) -> Lease | Wait:
         """As `LimitStore.take`. Raises `LMClientError` if Redis does not answer."""
@@ -79,10 +94,13 @@ class RedisStore:
             self._in_background(self._undo(taking, lease))
             raise
         except (RedisError, OSError) as error:
+            self._unsure.append(lease)  # Redis may yet carry it out
             raise LMClientError(
                 f"The limits on {public_url(self._url)} cannot be read ({error}); see to that server, or set "
                 "rate_limit.storage_url to another one or memory://."
             ) from error
+        if self._unsure:
+            self._in_background(self._give_back_unsure())
         if taken:
             if demand.slots and demand.concurrency is not None:
                 self._hold(lease)
@@ -134,9 +152,19 @@ class RedisStore:
         return task
 
     async def _undo(self, taking: asyncio.Task[Any], lease: RedisLease) -> None:
-        with contextlib.suppress(RedisError, OSError):
-            if (await taking)[0]:
-                await self._settle(lease, 0, 0)
+        try:
+            taken, *_ = await taking
+        except (RedisError, OSError):
+            self._unsure.append(lease)
+            return
+        if taken:
+            await self._settle(lease, 0, 0)
+
+    async def _give_back_unsure(self) -> None:
+        """Gives back what was taken without an answer that said so, now that Redis answers again."""
+        with contextlib.suppress(IndexError):  # until nothing is left, on whatever event loop
+            while True:
+                await self._settle(self._unsure.popleft(), 0, 0)
 
     async def _settle(self, lease: RedisLease, requests: int, tokens: int) -> None:
         try:
@@ -177,9 +205,7 @@ class _Client:
     """The connections of one event loop, the scripts on them, and the leases to be renewed."""
 
     def __init__(self, url: str) -> None:
-        self.connection = redis.asyncio.Redis.from_url(
-            url, socket_connect_timeout=CONNECT, socket_timeout=ANSWER
-        )
+        self.connection = _connection(url)
         self.scripts = {
             "take": self.connection.register_script(TAKE),
             "settle": self.connection.register_script(SETTLE),
@@ -187,6 +213,14 @@ class _Client:
         }
         self.held: dict[str, RedisLease] = {}
         self.renewing: asyncio.Task[None] | None = None
+
+
+def _connection(url: str) -> redis.asyncio.Redis:
+    # What is sent twice since the server had closed an idle connection, or was restarted, is done once.
+    again = Retry(NoBackoff(), 1, (ConnectionError,))
+    return redis.asyncio.Redis.from_url(
+        url, socket_connect_timeout=CONNECT, socket_timeout=ANSWER, retry=again
+    )
 
 
 def _microseconds(seconds: float) -> int:

@@ -24,6 +24,9 @@ local span, lease, patience = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARG
 local wanted, slot, ahead = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local max_requests, max_tokens, max_slots = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
 
+if redis.call('SISMEMBER', estimates, id) == 1 then
+  return {1, 0, 0}
+end
 redis.call('ZREMRANGEBYSCORE', requests, '-inf', now - span)
 redis.call('ZREMRANGEBYSCORE', slots, '-inf', now)
 for _, old in ipairs(redis.call('ZRANGEBYSCORE', tokens, '-inf', now - span)) do
@@ -114,7 +117,7 @@ return {1, 0, 0}
 """
 )
 """Takes all of a demand or nothing. Says then how long to wait, 0 for another's turn, -1 if that depends
-on slots, and how long at least."""
+on slots, and how long at least. Asked again for the same lease, it takes nothing more."""
 
 SETTLE = (
     _NOW

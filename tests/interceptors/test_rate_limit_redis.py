@@ -10,13 +10,21 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import redis.asyncio
 
-from lmclient import LMClientError, ModelProfile, RateLimitInterceptor, RateLimitTimeoutError, Usage
+from lmclient import (
+    ConfigurationError,
+    LMClientError,
+    ModelProfile,
+    RateLimitInterceptor,
+    RateLimitTimeoutError,
+    Usage,
+)
 from lmclient.limits.base import Demand, Lease
 from lmclient.limits.limiter import Limiter
 from lmclient.limits.redis import RedisStore
 
-from . import redis_server
+from . import redis_proxy, redis_server
 from .calls import answering, profile, request
 
 WORKER = Path(__file__).with_name("redis_worker.py")
@@ -200,6 +208,48 @@ async def test_a_cancelled_wait_takes_nothing(limiters: tuple[Limiter, Limiter],
     await lease.settle(1, 0)
 
 
+async def test_a_connection_that_redis_has_closed_is_replaced(
+    redis_url: str, limiters: tuple[Limiter, Limiter], scope: str
+) -> None:
+    demand = Demand(scope=scope, concurrency=1)
+    await (await limiters[0].admit(demand, None)).settle(1, 0)
+    await limiters[1].admit(Demand(scope="another"), None)
+    async with redis.asyncio.Redis.from_url(redis_url) as admin:
+        await admin.client_kill_filter(_type="normal", skipme=True)
+    for limiter in limiters:
+        await (await limiter.admit(demand, None)).settle(1, 0)
+
+
+async def test_a_call_whose_answer_got_lost_is_counted_once(redis_url: str, scope: str) -> None:
+    demand = Demand(scope=scope, tokens=10, tokens_per_minute=30, requests_per_minute=3)
+    async with redis_proxy.running(redis_url) as proxy:
+        limiter = over(proxy.url)
+        await limiter.admit(demand, None)
+        proxy.loses = "closing"
+        await limiter.admit(demand, None)
+        assert proxy.loses is None
+        assert not await is_full(limiter, demand)
+        assert await is_full(limiter, demand)
+        await limiter.aclose()
+
+
+async def test_what_a_redis_that_hung_has_taken_is_given_back(
+    redis_url: str, scope: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demand = Demand(scope=scope, tokens=100, tokens_per_minute=100, concurrency=1)
+    async with redis_proxy.running(redis_url) as proxy:
+        limiter = over(proxy.url)
+        await (await limiter.admit(demand, None)).settle(0, 0)
+        await limiter.aclose()
+        monkeypatch.setattr("lmclient.limits.redis.ANSWER", 0.1)
+        proxy.loses = "silent"
+        with pytest.raises(LMClientError, match="Timeout"):
+            await limiter.admit(demand, None)
+        lease = await limiter.admit(demand, time.monotonic() + 5)
+        await lease.settle(1, 0)
+        await limiter.aclose()
+
+
 async def test_the_interceptor_shares_its_limit(redis_url: str) -> None:
     asked: ModelProfile = profile("shared", limits={"requests_per_minute": 1})
     two = [RateLimitInterceptor(redis_url), RateLimitInterceptor(redis_url, wait=False)]
@@ -218,6 +268,16 @@ async def test_a_redis_that_is_not_there_fails_the_call_and_hides_its_password()
         await interceptor(request(profile(limits={"concurrency": 1})), answering()[0])
     assert "secret-pw" not in str(caught.value)
     await interceptor.aclose()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis://:secret-pw@host/0?bogus=1", "redis://:secret-pw@host:notaport/0", "redis://:secret/pw@host"],
+)
+def test_a_url_that_is_none_is_refused_when_the_interceptor_is_made(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"rate_limit\.storage_url is no URL") as caught:
+        RateLimitInterceptor(url)
+    assert "secret" not in str(caught.value)
 
 
 async def test_a_redis_that_hangs_does_not_hold_a_call_longer_than_a_moment() -> None:
