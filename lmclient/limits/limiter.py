@@ -61,15 +61,9 @@ class Limiter:
             )
         # Who holds a slot and wants to send once more must not stand behind those who wait for a slot.
         line = self._lines.setdefault((demand.scope, demand.slots > 0), Line())
-        if not line:
-            outcome = await self._take(demand, 0, waits=wait)
-            if not isinstance(outcome, Wait):
-                return outcome
-        if not wait:
-            raise RateLimitTimeoutError("The limits leave no room for the call now, and it is not to wait.")
-        place = line.join()
+        place = line.join()  # before anything is awaited, so that calls are served as they were made
         try:
-            return await self._in_turn(place, len(line) - 1, demand, deadline)
+            return await self._in_turn(place, len(line) - 1, demand, deadline, wait)
         finally:
             place.leave()
 
@@ -77,9 +71,16 @@ class Limiter:
         """Releases what the store holds on the running event loop."""
         await self._store.aclose()
 
-    async def _in_turn(self, place: Place, ahead: int, demand: Demand, deadline: float | None) -> Lease:
-        outcome = await self._take(demand, ahead)
+    async def _in_turn(
+        self, place: Place, ahead: int, demand: Demand, deadline: float | None, wait: bool
+    ) -> Lease:
+        first = place.first
+        outcome = await self._take(demand, 0 if first else max(ahead, 1), waits=wait)
         while isinstance(outcome, Wait):
+            if first and not wait:
+                raise RateLimitTimeoutError(
+                    "The limits leave no room for the call now, and it is not to wait."
+                )
             rest = outcome.seconds if place.first else None
             if deadline is not None:
                 left = deadline - self._clock()
@@ -87,13 +88,11 @@ class Limiter:
                     raise RateLimitTimeoutError(_too_late(left, outcome.at_least))
                 rest = left if rest is None else min(rest, left)
             await place.rest(None if rest == math.inf else rest)
-            if place.first:
-                outcome = await self._take(demand, 0)
-            else:
-                outcome = Wait(None)
+            first = place.first
+            outcome = await self._take(demand, 0, waits=wait) if first else Wait(None)
         return outcome
 
-    async def _take(self, demand: Demand, ahead: int, *, waits: bool = True) -> Lease | Wait:
+    async def _take(self, demand: Demand, ahead: int, *, waits: bool) -> Lease | Wait:
         allowance = self._allowances.get(demand.scope)
         if allowance is not None and (held := allowance.wait(demand.tokens, self._clock())):
             return Wait(held, held)

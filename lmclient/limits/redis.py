@@ -67,7 +67,8 @@ class RedisStore:
         self._running: set[asyncio.Task[Any]] = set()
         self._unsure: deque[RedisLease] = deque(maxlen=UNSURE)
         try:
-            _connection(url).connection_pool.make_connection()  # connects to nothing yet
+            pool = _connection(url).connection_pool
+            pool.connection_class(**pool.connection_kwargs)  # connects to nothing yet
         except (TypeError, ValueError):  # like the URL itself, their messages may show the password
             raise ConfigurationError(
                 "rate_limit.storage_url is no URL of a Redis; expected redis://user:password@host:port/0, "

@@ -196,6 +196,29 @@ async def test_machines_take_turns(redis_url: str, scope: str) -> None:
     await other.aclose()
 
 
+async def test_calls_made_at_once_are_served_as_they_were_made(
+    limiters: tuple[Limiter, Limiter], scope: str
+) -> None:
+    demand = Demand(scope=scope, concurrency=1)
+    order: list[int] = []
+
+    async def call(number: int) -> None:
+        lease = await limiters[0].admit(demand, None)
+        order.append(number)
+        await lease.settle(1, 0)
+
+    for _ in range(2):  # with connections to be made, and with ready ones
+        await asyncio.gather(*(call(number) for number in range(10)))
+    assert order == [*range(10)] * 2
+
+
+async def test_calls_made_at_once_that_are_not_to_wait_find_the_room_there_is(
+    limiters: tuple[Limiter, Limiter], scope: str
+) -> None:
+    demand = Demand(scope=scope, requests_per_minute=3)
+    assert await asyncio.gather(*(is_full(limiters[0], demand) for _ in range(5))) == [False] * 3 + [True] * 2
+
+
 async def test_a_cancelled_wait_takes_nothing(limiters: tuple[Limiter, Limiter], scope: str) -> None:
     demand = Demand(scope=scope, concurrency=1)
     held = await limiters[0].admit(demand, None)
