@@ -9,7 +9,7 @@ from collections.abc import Callable
 from lmclient.core.completion import Completion
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
-from lmclient.errors import CircuitOpenError, ProviderError, ServerError, TransportError
+from lmclient.errors import CircuitOpenError, ProviderError, ServerError, TimeoutError, TransportError
 from lmclient.interceptors.base import CallNext, Forwarding
 
 _Key = tuple[str, str, str]
@@ -20,7 +20,8 @@ class CircuitBreakerInterceptor(Forwarding):
 
     A failure is what another try later may cure: no connection, a timeout, an interrupted answer, a
     5xx; one call counts once, whatever retries it made. Any other answer of the server, such as a
-    429 or a refused request, shows that it works. After `rest` seconds one call may try: if its answer
+    409, a 429 or a refused request, shows that it works. A call whose own time ran out tells nothing,
+    since it may have had too little. After `rest` seconds one call may try: if its answer
     begins, all may again, and the next failure before a whole answer opens the circuit anew.
 
     Raises `CircuitOpenError`, which names the profile and says in `retry_after` when it tries again.
@@ -46,17 +47,17 @@ class CircuitBreakerInterceptor(Forwarding):
         try:
             stream = await call_next(request)
         except BaseException as error:
-            self._over(circuit, probing, error)
+            self._over(circuit, probing, error, request.deadline)
             raise
         if probing:
             self._close_on_probation(circuit)
 
         if stream.is_whole:
-            self._over(circuit, False, None)
+            self._over(circuit, False, None, None)
             return stream
 
         async def end(completion: Completion, error: BaseException | None) -> None:
-            self._over(circuit, False, error)
+            self._over(circuit, False, error, request.deadline)
 
         stream.on_end(end)
         return stream
@@ -82,14 +83,16 @@ class CircuitBreakerInterceptor(Forwarding):
             circuit.probing = False
             circuit.failures = self._failures - 1
 
-    def _over(self, circuit: _Circuit, probing: bool, error: BaseException | None) -> None:
+    def _over(
+        self, circuit: _Circuit, probing: bool, error: BaseException | None, deadline: float | None
+    ) -> None:
         """Takes in how a call ended. A cancelled one, or one never sent, tells nothing."""
         if error is None and not circuit.failures:
             return
         with self._lock:
             if probing:
                 circuit.probing = False
-            if isinstance(error, TransportError | ServerError):
+            if _is_failure(error, deadline):
                 circuit.failures += 1
                 if circuit.failures >= self._failures and (probing or circuit.open_until is None):
                     circuit.open_until = self._clock() + self._rest
@@ -99,6 +102,15 @@ class CircuitBreakerInterceptor(Forwarding):
                 # What began before the circuit opened does not close it.
                 circuit.failures = 0
                 circuit.open_until = None
+
+
+def _is_failure(error: BaseException | None, deadline: float | None) -> bool:
+    """Whether it was the provider that failed."""
+    if isinstance(error, ServerError):
+        return error.status is None or error.status >= 500  # else a 408 or 409
+    if isinstance(error, TimeoutError) and deadline is not None and time.monotonic() >= deadline:
+        return False  # of this call alone
+    return isinstance(error, TransportError)
 
 
 class _Circuit:

@@ -45,13 +45,11 @@ class Exchange:
     def __init__(self, request: CompletionRequest, protocol: WireProtocol, decoder: Decoder) -> None:
         loop = asyncio.get_running_loop()
         profile = request.profile
-        deadline = None
+        left = None if request.deadline is None else request.deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise too_late(request)
         self._started = now = loop.time()
-        if request.deadline is not None:
-            left = request.deadline - time.monotonic()
-            if left <= 0:
-                raise too_late(request)
-            deadline = now + left
+        deadline = None if left is None else now + left
         self._loop = loop
         self._request = request
         self._protocol = protocol

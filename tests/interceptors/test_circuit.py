@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -78,13 +79,30 @@ async def test_failures_in_a_row_open_the_circuit(
 
 
 @pytest.mark.parametrize(
-    "error", [BadRequestError("wrong", status=400), RateLimitError("slow", status=429), LMClientError("ours")]
+    "error",
+    [
+        BadRequestError("wrong", status=400),
+        RateLimitError("slow", status=429),
+        ServerError("conflict", status=409),
+        LMClientError("ours"),
+    ],
 )
 async def test_errors_that_are_no_failure_do_not_open_it(
     breaker: CircuitBreakerInterceptor, error: LMClientError
 ) -> None:
     await fail(breaker, 5, error)
     assert await outcome(breaker, answering(None)[0]) is None
+
+
+@pytest.mark.parametrize(("left", "opens"), [(0.0, False), (60.0, True)])
+async def test_the_time_of_the_call_itself_does_not_open_it(
+    breaker: CircuitBreakerInterceptor, left: float, opens: bool
+) -> None:
+    late = request(deadline=time.monotonic() + left)
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            await breaker(late, answering(TimeoutError("late"))[0])
+    assert await outcome(breaker, answering(None)[0]) is (CircuitOpenError if opens else None)
 
 
 async def test_an_answer_ends_the_row(breaker: CircuitBreakerInterceptor) -> None:
