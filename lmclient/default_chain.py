@@ -32,7 +32,7 @@ def default_interceptors(
     """
     named = [load_interceptor(path) for path in settings.interceptors]
     retry = settings.retry
-    limits = RateLimitInterceptor(settings.rate_limit.storage_url)
+    limits = RateLimitInterceptor(settings.rate_limit.storage_url, max_wait=retry.max_wait)
     assert settings.spend.url is not None  # filled in by the settings
     ledger = Ledger(settings.spend.url)
     budgets = _budgets(settings, ledger)

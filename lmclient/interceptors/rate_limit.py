@@ -15,6 +15,7 @@ from lmclient.errors import ConnectError, ProviderError, RateLimitTimeoutError
 from lmclient.interceptors.base import CallNext, Forwarding
 from lmclient.limits.base import Demand, Lease
 from lmclient.limits.limiter import Limiter
+from lmclient.limits.provider import LONGEST
 from lmclient.limits.storage import store_at
 from lmclient.profiles.model import Limits, ModelProfile
 from lmclient.tokens.estimate import estimate_tokens
@@ -33,16 +34,17 @@ class RateLimitInterceptor(Forwarding):
     since providers count failed ones, too.
 
     Profiles with the same `limits.group` share what they take; each keeps its own limits there.
-    `storage_url` is `memory://`, where the event loops and threads of this process share the limits,
-    or `redis://…`, where all machines do. Each call of `retries`, the link to put inside of the
+    `storage_url` is `memory://`, where the event loops and threads that use this interceptor share the
+    limits, or `redis://…`, where all machines do. Each call of `retries`, the link to put inside of the
     retries, admits another request of the same call.
 
     A profile also waits when its provider says that nothing is left of its limits (`x-ratelimit-…`),
-    or asks to wait, for a minute at most.
+    or asks to wait, for a minute at most. For `max_wait` seconds, that is: where it would be longer,
+    calls fail at once, as those do whose retries would have to wait.
 
-    Raises `RateLimitTimeoutError` for a call that can never fit, or not before its deadline, and
-    with `wait=False` for every call that would have to wait. `clock` gives the seconds in which
-    deadlines are stated.
+    Raises `RateLimitTimeoutError` for a call that can never fit, or not before its deadline, or not
+    before the provider has been waited for too long, and with `wait=False` for every call that would
+    have to wait. `clock` gives the seconds in which deadlines are stated.
     """
 
     def __init__(
@@ -50,9 +52,10 @@ class RateLimitInterceptor(Forwarding):
         storage_url: str = "memory://",
         *,
         wait: bool = True,
+        max_wait: float = LONGEST,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._limiter = Limiter(store_at(storage_url, clock), clock)
+        self._limiter = Limiter(store_at(storage_url, clock), clock, max_wait=max_wait)
         self._wait = wait
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
@@ -75,7 +78,10 @@ class RateLimitInterceptor(Forwarding):
             with contextlib.suppress(ValueError):  # another context: the call is being thrown away
                 _current.reset(token)
             self._learn(request, known)
-        stream.on_end(admission.end)
+        if stream.is_whole:  # nobody need have read it for its slot to be free
+            await admission.end(stream.result(), None)
+        else:
+            stream.on_end(admission.end)
         return stream
 
     async def retries(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from lmclient.core.request import CompletionRequest
+from lmclient.core.request import Attempt, CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.errors import (
     ConnectError,
@@ -34,7 +34,8 @@ class RetryInterceptor(Forwarding):
     That is: no connection, a connection lost before the first chunk reached the caller, and the
     statuses 408, 409, 429, 5xx and 529, unless the provider says otherwise or the quota is used up.
     A wait that the provider asks for is kept; one longer than `max_wait` seconds, or than the call
-    still has, ends the call at once with the error, whose `retry_after` says how long.
+    still has, ends the call at once with the error, whose `retry_after` says how long. A provider that
+    asks for none, but says when there is something left of its limits, is waited for as well.
     """
 
     def __init__(self, attempts: int = 4, max_wait: float = 30.0) -> None:
@@ -46,6 +47,10 @@ class RetryInterceptor(Forwarding):
             made = len(request.attempts)
             try:
                 return await call_next(request)
+            except RateLimitError as error:
+                if error.retry_after is None and (reset := _reset(request.attempts[made:])) <= self._max_wait:
+                    error.retry_after = reset or None
+                raise
             finally:
                 for tried in request.attempts[made : made + 1]:
                     tried.waited += waited
@@ -82,6 +87,17 @@ class RetryInterceptor(Forwarding):
         if deadline is not None and time.monotonic() + wait >= deadline:
             return None
         return wait
+
+
+def _reset(attempts: Sequence[Attempt]) -> float:
+    """Seconds until the provider has something left of what the last attempt found used up, else 0."""
+    said = attempts[-1].limits if attempts else None
+    if said is None:
+        return 0.0
+    return max(
+        (said.requests_reset or 0.0) if said.remaining_requests == 0 else 0.0,
+        (said.tokens_reset or 0.0) if said.remaining_tokens == 0 else 0.0,
+    )
 
 
 def is_retryable(error: LMClientError) -> bool:

@@ -10,19 +10,23 @@ from lmclient.core.request import ProviderLimits
 from lmclient.errors import RateLimitTimeoutError
 from lmclient.limits.base import Demand, Lease, Wait
 from lmclient.limits.line import Line, Place
-from lmclient.limits.provider import ProviderAllowance
+from lmclient.limits.provider import LONGEST, ProviderAllowance
 from lmclient.limits.storage import StoreFactory
 
 
 class Limiter:
     """The lines of all scopes before one store, and what the providers themselves have said.
 
-    Shared by the event loops and threads of a process. `clock` gives seconds.
+    Shared by the event loops and threads of a process. `clock` gives seconds. What providers say is
+    waited for up to `max_wait` seconds.
     """
 
-    def __init__(self, make_store: StoreFactory, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, make_store: StoreFactory, clock: Callable[[], float], *, max_wait: float = LONGEST
+    ) -> None:
         self._make_store = make_store
         self._clock = clock
+        self._max_wait = max_wait
         self._pid = 0
         self._start_anew()
 
@@ -50,7 +54,8 @@ class Limiter:
         """What the demand takes, as soon as it is there and everyone who came earlier has theirs.
 
         Raises `RateLimitTimeoutError` once it is certain that this will not be before `deadline`
-        (in the clock's time), or at once instead of waiting.
+        (in the clock's time), or at once instead of waiting, or where the provider is to be waited for
+        too long.
         """
         if self._pid != os.getpid():
             self._start_anew()  # what a parent process has taken is given back there
@@ -95,6 +100,11 @@ class Limiter:
     async def _take(self, demand: Demand, ahead: int, *, waits: bool) -> Lease | Wait:
         allowance = self._allowances.get(demand.scope)
         if allowance is not None and (held := allowance.wait(demand.tokens, self._clock())):
+            if held > self._max_wait:
+                raise RateLimitTimeoutError(
+                    f"Its provider lets nothing through for the next {held:.1f} s; "
+                    f"calls wait for that no longer than {self._max_wait:g} s."
+                )
             return Wait(held, held)
         outcome = await self._store.take(demand, ahead, waits=waits)
         if allowance is not None and not isinstance(outcome, Wait):

@@ -115,6 +115,19 @@ async def test_a_wait_beyond_the_limit_ends_the_call_at_once(tmp_path: Path, hea
     assert caught.value.retry_after == pytest.approx(3600, abs=3)
 
 
+async def test_a_wait_beyond_the_limit_ends_further_calls_at_once(tmp_path: Path) -> None:
+    seen: list[bytes] = []
+    async with (
+        serving(answering(failing("429 No", "retry-after: 20"), response(), seen=seen)) as port,
+        client_with(tmp_path, max_wait=5) as client,
+    ):
+        with pytest.raises(errors.RateLimitError):
+            await client.complete(profile_at(port), "Hello")
+        with pytest.raises(errors.RateLimitTimeoutError, match=r"for the next \d+\.\d s"):
+            await asyncio.wait_for(client.complete(profile_at(port), "Hello"), 5)
+    assert len(seen) == 1
+
+
 async def test_a_wait_beyond_the_calls_own_time_ends_it_at_once(tmp_path: Path) -> None:
     seen: list[bytes] = []
     async with (

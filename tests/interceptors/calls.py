@@ -73,3 +73,12 @@ def answering(
         return AsyncCompletionStream.of(attempt.completion, [Chunk(text="hel"), Chunk(text="lo")])
 
     return call_next, seen
+
+
+def streamed(call_next: Next) -> Next:
+    """The same answers as streams that have yet to be read."""
+
+    async def call(asked: CompletionRequest) -> AsyncCompletionStream:
+        return AsyncCompletionStream(await call_next(asked))
+
+    return call
