@@ -17,7 +17,7 @@ from typing import Any
 
 from lmclient import errors
 from lmclient.core.completion import Completion
-from lmclient.core.request import CompletionRequest
+from lmclient.core.request import CompletionRequest, own_attempts
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.errors import BudgetExceededError, ConfigurationError, LMClientError
 from lmclient.interceptors.base import CallNext
@@ -93,6 +93,7 @@ class BudgetInterceptor:
         most = worst_case(request)
         if most.cost is None:
             self._warn_of_unpriced(profile.name)
+        request = own_attempts(request)
         left = _seconds_left(request)
         seconds = LONGEST_CALL if left is None else left
         held = reservation(claims, most.cost, most.currency, _payer(profile), seconds)
