@@ -100,6 +100,20 @@ class CompletionRequest(msgspec.Struct, kw_only=True):
     id: str = msgspec.field(default_factory=_new_id)
 
 
+def profiles_of(request: CompletionRequest) -> tuple[ModelProfile, ...]:
+    """All profiles that may answer the request."""
+    return (request.profile, *request.fallbacks)
+
+
+def answered_by(request: CompletionRequest, completion: Completion | None) -> ModelProfile:
+    """The profile that has answered; of a call that failed, the last that was tried."""
+    if completion is not None and completion.profile:
+        for profile in profiles_of(request):
+            if profile.name == completion.profile:
+                return profile
+    return request.attempts[-1].profile if request.attempts else request.profile
+
+
 def own_attempts(request: CompletionRequest) -> CompletionRequest:
     """The request with a list of attempts that gets those alone which are made with it from here on.
 
