@@ -63,10 +63,12 @@ class BackgroundLoop:
             return
         if thread is threading.current_thread():  # collected as garbage there: ends with the process
             return
-        if release is not None:
-            _result(release(), running)
-        running.waker.call(running.stop.set)
-        thread.join()
+        try:
+            if release is not None:
+                _result(release(), running)
+        finally:
+            running.waker.call(running.stop.set)
+            thread.join()
 
     def _start(self) -> _Running:
         if self._pid != os.getpid():

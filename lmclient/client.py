@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -86,6 +87,7 @@ class AsyncClient:
         transport: TransportLike | None = None,
     ) -> None:
         from lmclient.default_chain import default_interceptors
+        from lmclient.interceptors.loading import check_interceptor
 
         self.settings = settings = Settings() if settings is None else settings
         self._profiles = Profiles(settings)
@@ -95,7 +97,7 @@ class AsyncClient:
         self._models: dict[ModelProfile, list[str]] = {}
         if interceptors is None:
             interceptors = default_interceptors(settings, self._providers.fingerprint)
-        self._interceptors = tuple(interceptors)
+        self._interceptors = tuple(map(check_interceptor, interceptors))
         self._call = chain(self._interceptors, self._providers.open)
         self._streams: weakref.WeakSet[AsyncCompletionStream] = weakref.WeakSet()
 
@@ -193,10 +195,17 @@ class AsyncClient:
         """
         for stream in [*self._streams]:
             await stream.interrupt(LMClientError("The client was closed while the stream was read."))
+        problem: Exception | None = None
         for interceptor in self._interceptors:
             if isinstance(interceptor, Closeable):
-                await interceptor.aclose()
+                try:
+                    if inspect.isawaitable(closing := interceptor.aclose()):  # Hooks may have a plain one
+                        await closing
+                except Exception as error:  # the others are to be closed as well
+                    problem = problem or error
         await self._providers.aclose()
+        if problem is not None:
+            raise problem
 
     async def __aenter__(self) -> Self:
         return self

@@ -26,6 +26,7 @@ from lmclient import (
     ModelProfile,
     Settings,
 )
+from lmclient.core.secrets import public_url
 from lmclient.testing import FaultProvider
 
 PLANTED = "planted-5ecret-0123456789"
@@ -118,6 +119,20 @@ def test_settings_show_no_password(tmp_path: Path) -> None:
     )
     assert PLANTED not in shown(settings)
     assert PLANTED not in shown(AsyncClient(settings))
+
+
+@pytest.mark.parametrize("password", [f"{PLANTED}/x", f"x/{PLANTED}", f"?{PLANTED}#", f"a@{PLANTED}@b"])
+@pytest.mark.parametrize("url", ["redis://:{}@127.0.0.1:6379/0", "postgresql://me:{}@127.0.0.1/db?sslmode=x"])
+def test_a_password_that_is_not_escaped_is_not_shown(tmp_path: Path, url: str, password: str) -> None:
+    given = url.format(password)
+    settings = Settings(
+        data_dir=tmp_path,
+        spend={"url": given} if given.startswith("postgresql") else {},
+        rate_limit={"storage_url": given} if given.startswith("redis") else {},
+    )
+    assert PLANTED not in shown(settings)
+    assert PLANTED not in public_url(given)
+    assert "127.0.0.1" in public_url(given)
 
 
 def test_a_request_shows_no_secret() -> None:

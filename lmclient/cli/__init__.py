@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
+import os
 import sys
 from typing import Annotated
 
@@ -41,6 +43,9 @@ def lmclient(
     debug: Debug = False,
 ) -> None:
     """Talk to any language model by category."""
+    with contextlib.suppress(FileNotFoundError):  # a folder that was removed
+        if (folder := os.getcwd()) not in sys.path:
+            sys.path.append(folder)  # for flows, and the interceptors that the settings name
 
 
 app.command()(chat_command)

@@ -7,7 +7,6 @@ import enum
 import importlib
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -128,8 +127,6 @@ def _imported(name: str) -> Any:
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise FlowError(f"{name!r} does not name a flow; expected MODULE:FLOW, such as announcement:agents.")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # a command does not find the modules beside it otherwise
     try:
         found = importlib.import_module(module_name)
     except ModuleNotFoundError as error:

@@ -84,8 +84,7 @@ class CompletionRequest(msgspec.Struct, kw_only=True):
 
     `fallbacks` are the profiles to try when `profile` cannot answer. `id` is the same for all
     attempts of one call. `deadline` is a `time.monotonic()` value, after which the call has failed.
-    `attempts` grows by one with each try, and is the same list in every request that was made from
-    this one.
+    `attempts` grows by one with each try, also with those of every request that was made from this one.
     """
 
     profile: ModelProfile
@@ -99,3 +98,38 @@ class CompletionRequest(msgspec.Struct, kw_only=True):
     deadline: float | None = None
     attempts: list[Attempt] = msgspec.field(default_factory=list)
     id: str = msgspec.field(default_factory=_new_id)
+
+
+def profiles_of(request: CompletionRequest) -> tuple[ModelProfile, ...]:
+    """All profiles that may answer the request."""
+    return (request.profile, *request.fallbacks)
+
+
+def answered_by(request: CompletionRequest, completion: Completion | None) -> ModelProfile:
+    """The profile that has answered; of a call that failed, the last that was tried."""
+    if completion is not None and completion.profile:
+        for profile in profiles_of(request):
+            if profile.name == completion.profile:
+                return profile
+    return request.attempts[-1].profile if request.attempts else request.profile
+
+
+def own_attempts(request: CompletionRequest) -> CompletionRequest:
+    """The request with a list of attempts that gets those alone which are made with it from here on.
+
+    The outer list gets them, too. So whoever counts what a call has used does not count what is made of
+    the same request beside it, by an interceptor that calls on twice.
+    """
+    return msgspec.structs.replace(request, attempts=_OwnAttempts(request.attempts))
+
+
+class _OwnAttempts(list[Attempt]):
+    """The attempts so far, and then only those that are appended here."""
+
+    def __init__(self, outer: list[Attempt]) -> None:
+        super().__init__(outer)
+        self._outer = outer
+
+    def append(self, attempt: Attempt) -> None:
+        super().append(attempt)
+        self._outer.append(attempt)

@@ -10,6 +10,8 @@ _SECRET_NAME = re.compile(
 )
 # "scheme://user:" or, where there is no colon, "scheme://": what precedes a secret and an "@".
 _PASSWORD = re.compile(r"(^[\w+.-]*://(?:[^/?#@:]*:)?)[^/?#]*@")
+# Passwords of databases are often not escaped; there is no "@" in what follows them.
+_DATABASE_PASSWORD = re.compile(r"(^(?:rediss?|unix|postgres(?:ql)?(?:\+\w+)?)://(?:[^@:/?#]*:)?).*@")
 HIDDEN = "***"
 
 
@@ -30,7 +32,8 @@ def masked(value: object) -> object:
 
 def public_url(url: str) -> str:
     """The URL with its password, and query parameters that hold credentials, replaced by `***`."""
-    hidden = _PASSWORD.sub(rf"\1{HIDDEN}@", url, count=1)
+    hidden = _DATABASE_PASSWORD.sub(rf"\1{HIDDEN}@", url, count=1)
+    hidden = _PASSWORD.sub(rf"\1{HIDDEN}@", hidden, count=1)
     base, mark, query = hidden.partition("?")
     return base + mark + "&".join(_public_parameter(pair) for pair in query.split("&"))
 

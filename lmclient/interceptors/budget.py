@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from lmclient import errors
 from lmclient.core.completion import Completion
-from lmclient.core.request import CompletionRequest
+from lmclient.core.request import CompletionRequest, own_attempts
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.errors import BudgetExceededError, ConfigurationError, LMClientError
 from lmclient.interceptors.base import CallNext
@@ -38,10 +38,13 @@ from lmclient.spend.ledger import EXACT, Ledger
 
 _Over = tuple[Reservation, Mapping[str, Decimal]]
 """A call that is over: what it held, and what it cost by currency."""
+T = TypeVar("T")
 logger = logging.getLogger("lmclient.budget")
 
 LONGEST_CALL = 3600.0
 """Seconds after which a call without a deadline counts as dead."""
+ENDLESS = 1e8
+"""Seconds from which on a call counts as one without a deadline."""
 
 OnWarning = Callable[[Budget, Decimal], None]
 """Called with a budget and what it has spent, once per period, when that reaches `warn_at`."""
@@ -83,7 +86,7 @@ class BudgetInterceptor:
         self._unpriced: set[str] = set()
         self._uncounted: list[_Over] = []
         self._pid = os.getpid()
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[Any]] = set()
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
         profile = request.profile
@@ -93,6 +96,7 @@ class BudgetInterceptor:
         most = worst_case(request)
         if most.cost is None:
             self._warn_of_unpriced(profile.name)
+        request = own_attempts(request)
         left = _seconds_left(request)
         seconds = LONGEST_CALL if left is None else left
         held = reservation(claims, most.cost, most.currency, _payer(profile), seconds)
@@ -124,22 +128,20 @@ class BudgetInterceptor:
             return await call_next(request)
         costs, claims = call.costs(), self._claims(request)
         if costs or claims != call.held.claims:
-            failed = request.attempts[-1]
-            again = renewed(call.held, claims)
+            failed, over = request.attempts[-1], (call.held, costs)
+            call.go_on(renewed(call.held, claims))
             try:
-                await self._reserve(again, request, (call.held, costs))
+                await self._reserve(call.held, request, over)
             except LMClientError as error:
-                if isinstance(error, BudgetExceededError):
-                    call.go_on(again)
                 error.partial = failed.completion
                 raise error from failed.error
-            call.go_on(again)
         return await call_next(request)
 
     async def aclose(self) -> None:
         """Waits for what still has to be counted, and closes the ledger."""
         loop = asyncio.get_running_loop()
-        await asyncio.gather(*(task for task in self._running if task.get_loop() is loop))
+        while running := [task for task in self._running if task.get_loop() is loop]:
+            await asyncio.wait(running)
         if left := self._take_left():
             await self._count(left)
         await self._ledger.aclose()
@@ -151,13 +153,12 @@ class BudgetInterceptor:
     async def _reserve(self, held: Reservation, request: CompletionRequest, *over: _Over) -> None:
         """Counts what is over, what could not be counted earlier included, and makes a reservation."""
         name = request.profile.name
-        left = self._take_left()
+        check = self._in_background(self._check([*self._take_left(), *over], held))
         try:
             async with asyncio.timeout(_seconds_left(request)):
-                due, refusal = await self._ledger.run(reserve_after([*left, *over], held))
+                refusal = await asyncio.shield(check)
         except (asyncio.CancelledError, TimeoutError) as error:
             # It is made all the same, or has been; the ledger undoes it after that.
-            self._uncounted += left
             self._in_background(self._count([(held, {})]))
             if isinstance(error, asyncio.CancelledError):
                 raise
@@ -165,17 +166,20 @@ class BudgetInterceptor:
                 f"Profile {name!r}: the call's time ran out while its budgets could not be checked, since "
                 "the ledger cannot be written."
             ) from error
-        except Exception as error:
-            self._uncounted += left
-            if isinstance(error, LMClientError):
-                raise
-            # Those of two database drivers.
-            raise LMClientError(
-                f"The budgets cannot be checked, nor the ledger be written: {error}"
-            ) from error
-        self._tell(due)
         if refusal is not None:
             raise BudgetExceededError(f"Profile {name!r}: {refusal}")
+
+    async def _check(self, over: list[_Over], held: Reservation) -> str | None:
+        try:
+            due, refusal = await self._ledger.run(reserve_after(over, held))
+        except BaseException as error:
+            self._uncounted += over
+            if isinstance(error, LMClientError) or not isinstance(error, Exception):
+                raise
+            # Those of two database drivers.
+            raise LMClientError(f"The budgets cannot be checked in the ledger: {error}") from error
+        self._tell(due)
+        return refusal
 
     async def _settle(self, held: Reservation, costs: Mapping[str, Decimal]) -> None:
         """Counts what a call cost, also when the caller is cancelled meanwhile."""
@@ -206,7 +210,7 @@ class BudgetInterceptor:
             except Exception:  # the application's; the call has nothing to do with it
                 logger.exception("The warning of the budget %r failed.", budget.name)
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _in_background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -235,10 +239,9 @@ def _check_alike(budgets: Sequence[Budget]) -> None:
 
 
 def _seconds_left(request: CompletionRequest) -> float | None:
-    """The seconds that the call has, None if its time does not end."""
-    if request.deadline is None or not math.isfinite(request.deadline):
-        return None
-    return max(0.0, request.deadline - time.monotonic())
+    """The seconds that the call has, None if there is no end to its time, or as good as none."""
+    left = math.inf if request.deadline is None else request.deadline - time.monotonic()
+    return max(0.0, left) if left < ENDLESS else None
 
 
 def _payer(profile: ModelProfile) -> str:

@@ -24,9 +24,20 @@ def load_interceptor(path: str) -> Interceptor:
     except Exception as error:  # the user's module may fail in any way; the settings brought us there
         reason = f"{type(error).__name__}: {error}"
         raise ConfigurationError(f"Settings: interceptors: {path!r} cannot be loaded ({reason}).") from error
+    try:
+        return check_interceptor(found)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"Settings: interceptors: {path!r}: {error}") from None
+
+
+def check_interceptor(found: object) -> Interceptor:
+    """The same, if it may be an interceptor. Raises `ConfigurationError` if it is none."""
+    if isinstance(found, type):
+        raise ConfigurationError(
+            f"The class {found.__name__} is no interceptor; give an instance: {found.__name__}()."
+        )
     if not callable(found):
         raise ConfigurationError(
-            f"Settings: interceptors: {path!r} is a {type(found).__name__}; "
-            "expected an interceptor, or its class."
+            f"{found!r:.80} is no interceptor; see lmclient.Interceptor and lmclient.Hooks."
         )
     return cast(Interceptor, found)

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from lmclient.core.completion import Completion
-from lmclient.core.request import CompletionRequest
+from lmclient.core.request import CompletionRequest, answered_by, profiles_of
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.interceptors.base import CallNext, Forwarding
 from lmclient.providers.redaction import redact, secrets_of
@@ -35,7 +35,7 @@ class LogInterceptor(Forwarding):
         try:
             stream = await call_next(request)
         except BaseException as error:
-            _write(request, Completion(profile=request.profile.name), error, started)
+            _write(request, None, error, started)
             raise
 
         async def end(completion: Completion, error: BaseException | None) -> None:
@@ -47,14 +47,14 @@ class LogInterceptor(Forwarding):
 
 
 def _write(
-    request: CompletionRequest, completion: Completion, error: BaseException | None, started: float
+    request: CompletionRequest, completion: Completion | None, error: BaseException | None, started: float
 ) -> None:
     left = isinstance(error, asyncio.CancelledError | GeneratorExit | KeyboardInterrupt)
     level = logging.INFO if error is None or left else logging.WARNING
     if not logger.isEnabledFor(level):
         return
     fields = _fields(request, completion, error, time.monotonic() - started, left)
-    reason = "" if error is None or left else f": {redact(str(error), secrets_of(request.profile))}"
+    reason = "" if error is None or left else f": {_line(request, error)}"
     logger.log(
         level,
         "%s: %s after %.3f s%s",
@@ -66,20 +66,26 @@ def _write(
     )
 
 
+def _line(request: CompletionRequest, error: BaseException) -> str:
+    secrets = [secret for profile in profiles_of(request) for secret in secrets_of(profile)]
+    return " ".join(redact(str(error), secrets).split())
+
+
 def _fields(
     request: CompletionRequest,
-    completion: Completion,
+    answer: Completion | None,
     error: BaseException | None,
     duration: float,
     left: bool,
 ) -> dict[str, Any]:
+    completion, profile = answer or Completion(), answered_by(request, answer)
     outcome = completion.finish_reason.value if error is None else type(error).__name__
     values = {
         "call_id": request.id,
-        "profile": completion.profile or request.profile.name,
+        "profile": completion.profile or profile.name,
         "category": request.category,
-        "provider": request.profile.provider,
-        "model": completion.model or request.profile.model,
+        "provider": profile.provider,
+        "model": completion.model or profile.model,
         "outcome": "cancelled" if left else outcome,
         "input_tokens": completion.usage.input_tokens,
         "output_tokens": completion.usage.output_tokens,

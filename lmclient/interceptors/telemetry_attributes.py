@@ -28,9 +28,8 @@ PROVIDERS = {
 _PORTS = {"http": 80, "https": 443}
 
 
-def shared_attributes(request: CompletionRequest) -> dict[str, Any]:
+def shared_attributes(profile: ModelProfile) -> dict[str, Any]:
     """The attributes of spans and metrics alike, of which there are few different values."""
-    profile = request.profile
     attributes: dict[str, Any] = {
         "gen_ai.operation.name": _operation(profile),
         "gen_ai.provider.name": PROVIDERS.get(profile.provider, profile.provider),
@@ -62,7 +61,7 @@ def request_attributes(request: CompletionRequest) -> dict[str, Any]:
         "lmclient.call_id": request.id,
     }
     given = {name: value for name, value in values.items() if value is not None}
-    return {**shared_attributes(request), **given}
+    return {**shared_attributes(profile), **given}
 
 
 def input_messages(request: CompletionRequest) -> str:

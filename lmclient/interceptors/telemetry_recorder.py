@@ -8,6 +8,7 @@ prefix `lmclient.` are ours.
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -16,7 +17,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
 from lmclient.core.completion import Completion
-from lmclient.core.request import Attempt, CompletionRequest
+from lmclient.core.request import Attempt, CompletionRequest, answered_by, profiles_of
 from lmclient.core.usage import Usage
 from lmclient.interceptors.telemetry_attributes import (
     input_messages,
@@ -87,10 +88,11 @@ class Recorder:
         duration: float,
     ) -> None:
         """Ends the span with what came of the call, and counts it in the metrics."""
-        shared = shared_attributes(request)
+        shared = shared_attributes(answered_by(request, completion))
         if completion is not None and completion.model:
             shared["gen_ai.response.model"] = completion.model
         if span.is_recording():
+            span.set_attributes(shared)
             self._describe(span, request, completion)
             for attempt in request.attempts:
                 self._record_attempt(span, request, attempt)
@@ -140,9 +142,9 @@ class Recorder:
     def _record_attempt(self, parent: Span, request: CompletionRequest, attempt: Attempt) -> None:
         began = int(attempt.started.timestamp() * 1e9)
         attributes: Attributes = {
+            **shared_attributes(attempt.profile),
             "lmclient.profile": attempt.profile.name,
             "lmclient.waited": attempt.waited,
-            "gen_ai.request.model": attempt.profile.model,
         }
         span = self._tracer.start_span(
             f"attempt {attempt.profile.name}",
@@ -157,9 +159,9 @@ class Recorder:
         span.end(began + int(attempt.duration * 1e9))
 
     def _set_content(self, span: Span, request: CompletionRequest, name: str, messages: str) -> None:
-        for profile in (request.profile, *request.fallbacks):
-            messages = redact(messages, secrets_of(profile))
-        span.set_attribute(name, messages)
+        secrets = [secret for profile in profiles_of(request) for secret in secrets_of(profile)]
+        as_json = [json.dumps(secret, ensure_ascii=False)[1:-1] for secret in secrets]
+        span.set_attribute(name, redact(messages, [*secrets, *as_json]))
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
@@ -181,7 +183,5 @@ def _set_error(span: Span, request: CompletionRequest, error: BaseException) -> 
     if isinstance(status, int):
         span.set_attribute("http.response.status_code", status)
     if not isinstance(error, asyncio.CancelledError):
-        message = str(error)
-        for profile in (request.profile, *request.fallbacks):
-            message = redact(message, secrets_of(profile))
-        span.set_status(Status(StatusCode.ERROR, message))
+        secrets = [secret for profile in profiles_of(request) for secret in secrets_of(profile)]
+        span.set_status(Status(StatusCode.ERROR, redact(str(error), secrets)))

@@ -11,9 +11,10 @@ import msgspec
 
 from lmclient.core.request import CompletionRequest
 from lmclient.core.usage import Usage
-from lmclient.profiles.model import ModelProfile
+from lmclient.profiles.model import Cost, ModelProfile
 from lmclient.spend.costs import Priced, cost_of, terms_of
 from lmclient.spend.ledger import EXACT
+from lmclient.spend.prices import INPUT_KINDS, MILLION, OUTPUT_KINDS, per_million
 from lmclient.tokens.estimate import estimate_tokens, json_bytes, most_tokens
 
 ASSUMED_OUTPUT = 4096
@@ -45,15 +46,37 @@ def worst_case(request: CompletionRequest) -> Priced:
     if profile.max_context_length:
         prompt = min(prompt, profile.max_context_length)
     output = max((1, *_stated(request, _ANSWERS))) * _longest_answer(request)
-    usage = Usage(input_tokens=prompt, output_tokens=output)
-    usual = _dearest(usage, profile, {})
-    if not (terms := terms_of(extra)) or usual.cost is None:
+    return _dearest(Usage(input_tokens=prompt, output_tokens=output), profile, extra)
+
+
+def _dearest(usage: Usage, profile: ModelProfile, extra: Mapping[str, Any]) -> Priced:
+    """The most that so many tokens can cost, of whatever kinds they turn out to be."""
+    own = profile.cost
+    if own.input is not None or own.output is not None:
+        return Priced(_dearest_of(own, usage), "profile", own.currency)
+    usual = _dearest_listed(usage, profile, {})
+    terms = terms_of({**extra, "service_tier": extra.get("serviceTier", extra.get("service_tier"))})
+    if not terms or usual.cost is None:
         return usual
-    return max(usual, _dearest(usage, profile, terms), key=lambda priced: priced.cost or 0)
+    return max(usual, _dearest_listed(usage, profile, terms), key=lambda priced: priced.cost or 0)
 
 
-def _dearest(usage: Usage, profile: ModelProfile, terms: Mapping[str, str]) -> Priced:
-    """The price of a usage whose output may all be reasoning, and whose input may all go to a cache."""
+def _dearest_of(own: Cost, usage: Usage) -> Decimal | None:
+    """The same by the prices of a profile, in each tier that a prompt up to this one may reach."""
+    prompts = [0, *(tier.above_input_tokens + 1 for tier in own.tiers)]
+    reached = [tokens for tokens in prompts if tokens <= usage.input_tokens]
+    total = Decimal(0)
+    for tokens, kinds in ((usage.input_tokens, INPUT_KINDS), (usage.output_tokens, OUTPUT_KINDS)):
+        prices = [per_million(own, kind, prompt) for prompt in reached for kind in kinds]
+        dearest = max((price for price in prices if price is not None), default=None)
+        if tokens and dearest is None:
+            return None
+        total = EXACT.add(total, EXACT.multiply(tokens, dearest or 0))
+    return EXACT.divide(total, MILLION)
+
+
+def _dearest_listed(usage: Usage, profile: ModelProfile, terms: Mapping[str, str]) -> Priced:
+    """The same by the list of prices: the output may all be reasoning, the input may all go to a cache."""
     priced = cost_of(usage, profile, terms=terms)
     if priced.cost is None:
         return priced

@@ -35,10 +35,10 @@ def price(usage: Usage, cost: Cost, factor: Decimal | int = 1) -> Decimal | None
     total = Decimal(0)
     for kind, tokens in tokens_of.items():
         if tokens:
-            per_million = _per_million(cost, kind, counts.input_tokens)
-            if per_million is None:
+            each = per_million(cost, kind, counts.input_tokens)
+            if each is None:
                 return None
-            total = EXACT.add(total, EXACT.multiply(tokens, per_million))
+            total = EXACT.add(total, EXACT.multiply(tokens, each))
     return EXACT.divide(EXACT.multiply(total, factor), MILLION)
 
 
@@ -78,6 +78,8 @@ def is_inconsistent(usage: Usage) -> bool:
     )
 
 
+INPUT_KINDS = ("input", "cached_input", "cache_write", "cache_write_1h")
+OUTPUT_KINDS = ("output", "reasoning")
 _DEFAULTS = {
     "cached_input": "input",
     "cache_write": "input",
@@ -86,13 +88,13 @@ _DEFAULTS = {
 }
 
 
-def _per_million(cost: Cost, kind: str, input_tokens: int) -> Decimal | None:
-    """The price of one kind of token. The whole request is in the highest tier that it exceeds."""
+def per_million(cost: Cost, kind: str, input_tokens: int) -> Decimal | None:
+    """The price of a million tokens of one kind. The whole request is in the highest tier that it exceeds."""
     own: Decimal | None = getattr(cost, kind)
     for tier in cost.tiers:
         stated: Decimal | None = getattr(tier, kind)
         if input_tokens > tier.above_input_tokens and stated is not None:
             own = stated
     if own is None and kind in _DEFAULTS:
-        return _per_million(cost, _DEFAULTS[kind], input_tokens)
+        return per_million(cost, _DEFAULTS[kind], input_tokens)
     return own

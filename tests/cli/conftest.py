@@ -42,6 +42,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LMCLIENT_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the command adds the working directory
     return tmp_path
 
 

@@ -211,3 +211,17 @@ def test_a_reader_that_leaves_ends_the_request_quietly(fault, close_seen):
         assert process.stderr.read() == b""
     close_seen()
     assert fault("slow_stream")["aborted"] == 1
+
+
+def test_an_interceptor_in_the_working_directory_is_found(home, run, fault):
+    (home / "guarding.py").write_text(
+        "import lmclient\n"
+        "class Guard(lmclient.Hooks):\n"
+        "    def before(self, request):\n"
+        "        raise lmclient.BadRequestError('The guard refuses this.')\n"
+    )
+    (home / "lmclient.toml").write_text('interceptors = ["guarding:Guard"]\n')
+    fault("ok")
+    result = run("chat", "-p", "ok", "Hi")
+    assert result.exit_code == 1
+    assert "The guard refuses this." in result.stderr

@@ -34,7 +34,6 @@ def flow_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     import sys
 
     monkeypatch.delitem(sys.modules, "myflow", raising=False)
-    monkeypatch.setattr(sys, "path", [*sys.path])
     file = home / "myflow.py"
     file.write_text(FLOW)
     return file

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from lmclient import AsyncClient, Client, LMClientError, ModelProfile, Settings
+from lmclient import AsyncClient, Client, Hooks, LMClientError, ModelProfile, Settings
 from lmclient.testing.fault import TEXT
 
 from .conftest import Fault
@@ -46,6 +46,30 @@ def test_a_client_may_be_closed_twice(settings: Settings, fault: FaultOf) -> Non
     client.complete(fault("ok").profile(), "Hello")
     client.close()
     client.close()
+
+
+def test_an_interceptor_that_fails_to_close_keeps_nothing_else_open(
+    settings: Settings, fault: FaultOf
+) -> None:
+    class Failing(Hooks):
+        async def aclose(self) -> None:
+            raise ValueError("not flushed")
+
+    class Plain(Hooks):
+        closed = False
+
+        def aclose(self) -> None:
+            self.closed = True
+
+    plain = Plain()
+    client = Client(settings, interceptors=[Failing(), plain])
+    client.complete(fault("ok").profile(), "Hello")
+    with pytest.raises(ValueError, match="not flushed"):
+        client.close()
+    assert plain.closed
+    with pytest.raises(LMClientError, match="closed"):
+        client.complete(fault("ok").profile(), "Hello")
+    assert not any(thread.name == "lmclient" for thread in threading.enumerate())
 
 
 def test_a_client_that_was_never_used_may_be_closed(settings: Settings) -> None:

@@ -103,8 +103,9 @@ async def test_a_budget_is_used_up_exactly(make: Make) -> None:
         await call(interceptor)
 
 
-async def test_a_call_may_take_for_ever(make: Make) -> None:
-    answered = await call(make(amount="1"), request(PRICED, max_tokens=100, deadline=math.inf))
+@pytest.mark.parametrize("deadline", [math.inf, 1e17, 1e308])
+async def test_a_call_may_take_for_ever(make: Make, deadline: float) -> None:
+    answered = await call(make(amount="1"), request(PRICED, max_tokens=100, deadline=deadline))
     assert answered.cost == TENTH
 
 

@@ -1,8 +1,10 @@
-"""Budgets of calls that are tried again, and of calls that could not be counted when they were over."""
+"""Budgets of calls that are tried again, and what happens while the ledger cannot be written."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +17,9 @@ from lmclient import (
     BudgetInterceptor,
     Completion,
     CompletionRequest,
+    ConfigurationError,
     Ledger,
+    LMClientError,
     RetryInterceptor,
     ServerError,
     Settings,
@@ -144,3 +148,101 @@ def rename(file: Path, old: str, new: str) -> None:
     with sqlite3.connect(file) as database:
         database.execute(f"ALTER TABLE {old} RENAME TO {new}")
     database.close()
+
+
+@pytest.fixture
+async def elsewhere(ledger: Ledger, file: Path, monkeypatch: pytest.MonkeyPatch) -> sqlite3.Connection:
+    """Another program's connection to the ledger, for which nobody waits long."""
+    monkeypatch.setattr("lmclient.spend.sqlite.BUSY_TIMEOUT", 0.01)
+    await ledger.open()
+    return sqlite3.connect(file, isolation_level=None)
+
+
+async def spent(ledger: Ledger) -> Decimal:
+    rows = await ledger.read(lambda database: database.execute("SELECT spent FROM lmclient_budget"))
+    return sum((Decimal(amount) for (amount,) in rows), Decimal(0))
+
+
+async def test_a_try_counts_also_if_the_budgets_cannot_be_checked_before_the_next(
+    ledger: Ledger, elsewhere: sqlite3.Connection
+) -> None:
+    interceptor = budget(ledger, "1")
+    first, seen = failing_first(cost=TENTH)
+
+    async def then_locked(asked: CompletionRequest) -> AsyncCompletionStream:
+        try:
+            return await first(asked)
+        finally:
+            elsewhere.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(LMClientError, match="ledger") as caught:
+        await tried(interceptor, then_locked)
+    assert isinstance(caught.value.__cause__, ServerError)
+    assert caught.value.partial == Completion(cost=TENTH, profile="priced")
+    assert len(seen) == 1
+    elsewhere.execute("ROLLBACK")
+    await (await interceptor(request(PRICED, max_tokens=100), answering(cost=TENTH)[0])).wait()
+    assert await spent(ledger) == 2 * TENTH
+
+
+async def test_a_call_that_is_given_up_while_others_are_counted_loses_none(
+    ledger: Ledger, elsewhere: sqlite3.Connection
+) -> None:
+    interceptor = budget(ledger, "1")
+    streams = [await interceptor(request(PRICED, max_tokens=100), answering(cost=TENTH)[0]) for _ in range(3)]
+    elsewhere.execute("BEGIN IMMEDIATE")
+    for stream in streams:
+        await stream.wait()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await interceptor(request(PRICED, max_tokens=100), answering(cost=TENTH)[0])
+    elsewhere.execute("ROLLBACK")
+    await (await interceptor(request(PRICED, max_tokens=100), answering(cost=TENTH)[0])).wait()
+    await interceptor.aclose()
+    assert await spent(ledger) == 4 * TENTH
+
+
+async def test_the_check_ends_with_the_time_of_the_call(
+    ledger: Ledger, elsewhere: sqlite3.Connection
+) -> None:
+    interceptor = budget(ledger, "0.1")
+    elsewhere.execute("BEGIN IMMEDIATE")
+    call_next, seen = answering(cost=TENTH)
+    asked = request(PRICED, max_tokens=100, deadline=time.monotonic() + 0.05)
+    with pytest.raises(TimeoutError, match=r"'priced'.*time ran out.*ledger"):
+        await interceptor(asked, call_next)
+    assert not seen
+    elsewhere.execute("ROLLBACK")
+    await interceptor.aclose()
+    await (await budget(ledger, "0.1")(request(PRICED, max_tokens=100), call_next)).wait()
+
+
+async def test_calls_beside_each_other_within_one_are_counted_once(ledger: Ledger) -> None:
+    class Hedge:
+        async def __call__(self, asked: CompletionRequest, call_next: Next) -> AsyncCompletionStream:
+            first, second = await asyncio.gather(call_next(asked), call_next(asked))
+            await first.wait()
+            await second.wait()
+            return AsyncCompletionStream.of(first.completion)
+
+    asked = request(PRICED, max_tokens=100)
+    links = chain([Hedge(), budget(ledger, "1")], answering(cost=TENTH)[0])
+    await (await links(asked)).wait()
+    assert await spent(ledger) == 2 * TENTH
+    assert len(asked.attempts) == 2
+
+
+def test_budgets_that_differ_in_their_amounts_alone_are_refused(file: Path) -> None:
+    budgets = [Budget(name="b", amount=Decimal(1)), Budget(name="b", amount=Decimal(2), warn_at=0.5)]
+    with pytest.raises(ConfigurationError, match="Two budgets called 'b'"):
+        BudgetInterceptor(budgets, Ledger(f"sqlite:///{file}"))
+
+
+async def test_a_raised_amount_is_warned_of_again(ledger: Ledger) -> None:
+    told: list[Decimal] = []
+    for amount in ("0.2", "0.5"):
+        one = Budget(name="b", amount=Decimal(amount))
+        interceptor = BudgetInterceptor([one], ledger, on_warning=lambda _, spent: told.append(spent))
+        for _ in range(2):
+            await (await interceptor(request(PRICED, max_tokens=100), answering(cost=TENTH)[0])).wait()
+    assert told == [TENTH * 2, TENTH * 4]

@@ -80,7 +80,7 @@ def test_they_stand_in_the_order_of_the_settings(tmp_path):
     [
         ("nowhere:name", "No module named 'nowhere'"),
         ("guarding:nothing", "no attribute 'nothing'"),
-        ("guarding:number", "is a int; expected an interceptor"),
+        ("guarding:number", "7 is no interceptor"),
         ("guarding:Demanding", "argument"),
     ],
 )
@@ -88,6 +88,12 @@ def test_what_cannot_be_loaded_is_named(tmp_path, path, says):
     with pytest.raises(ConfigurationError, match=says) as raised:
         AsyncClient(settings(tmp_path, path))
     assert path in str(raised.value)
+
+
+@pytest.mark.parametrize("given", [Hooks, "guarding:Guard", None])
+def test_what_is_no_interceptor_is_refused(tmp_path, given):
+    with pytest.raises(ConfigurationError, match="no interceptor"):
+        AsyncClient(Settings(data_dir=tmp_path), interceptors=[given])
 
 
 class Plain(Hooks):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from decimal import Decimal
 
 import pytest
 
-from lmclient import LogInterceptor
+from lmclient import FallbackInterceptor, LogInterceptor
 from lmclient.errors import ServerError
 from lmclient.interceptors.base import chain
 
@@ -52,6 +53,29 @@ async def test_an_error_is_a_warning_without_the_key(log):
     (record,) = log.records
     assert (record.levelno, record.lmclient_outcome) == (logging.WARNING, "ServerError")
     assert record.getMessage().endswith("no, ***")
+
+
+async def test_an_error_is_one_line(log):
+    with pytest.raises(ServerError):
+        await chain([LogInterceptor()], Model(ServerError("first line\nsecond")))(request())
+    assert log.records[0].getMessage().endswith("first line second")
+
+
+@pytest.mark.parametrize("works", [True, False])
+async def test_it_names_the_profile_that_answered_or_was_tried_last(log, works):
+    first = profile(name="first", provider="openai-chat", model="m-1")
+    other = profile(name="other", provider="openrouter", model="m-2", api_key="sk-secret-0123")
+    down = Model(ServerError("down, sk-secret-0123", status=503))
+
+    async def last(asked):
+        return await (Model() if works and asked.profile is other else down)(asked)
+
+    links = chain([LogInterceptor(), FallbackInterceptor()], last)
+    with contextlib.nullcontext() if works else pytest.raises(ServerError):
+        await (await links(request(profile=first, fallbacks=(other,)))).wait()
+    (record,) = log.records
+    assert (record.lmclient_profile, record.lmclient_provider) == ("other", "openrouter")
+    assert "sk-secret" not in record.getMessage()
 
 
 async def test_a_stream_that_is_left_is_cancelled(log):

@@ -10,8 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from lmclient import Completion, ConfigurationError, Conversation, TelemetryInterceptor
-from lmclient.errors import RateLimitError
+from lmclient import (
+    Completion,
+    ConfigurationError,
+    Conversation,
+    FallbackInterceptor,
+    TelemetryInterceptor,
+)
+from lmclient.errors import RateLimitError, ServerError
 from lmclient.interceptors.base import chain
 
 from .model_in_test import ANSWER, Model, profile, request
@@ -141,6 +147,38 @@ async def test_a_cached_answer_counts_no_tokens():
     await telemetry.call(Model(msgspec.structs.replace(ANSWER, cached=True)))
     assert "gen_ai.client.token.usage" not in telemetry.points()
     assert telemetry.span.attributes["lmclient.cached"] is True
+
+
+async def test_who_answered_is_named_and_each_attempt_has_its_own():
+    telemetry = Telemetry()
+    other = profile(name="other", provider="openrouter", model="m-2", url="http://other.example:81/v1")
+
+    async def last(asked):
+        answer = ANSWER if asked.profile is other else ServerError("down", status=503)
+        return await Model(answer)(asked)
+
+    asked = request(profile=PROFILE, fallbacks=(other,))
+    await (await chain([telemetry.interceptor, FallbackInterceptor()], last)(asked)).wait()
+    whose = {
+        "gen_ai.provider.name": "openrouter",
+        "gen_ai.request.model": "m-2",
+        "server.address": "other.example",
+        "server.port": 81,
+    }
+    assert whose.items() <= dict(telemetry.span.attributes).items()
+    assert whose.items() <= dict(telemetry.spans()["attempt other"].attributes).items()
+    assert telemetry.spans()["attempt first"].attributes["server.address"] == "api.example.com"
+    for point in telemetry.points()["gen_ai.client.token.usage"]:
+        assert whose.items() <= dict(point.attributes).items()
+
+
+@pytest.mark.parametrize("key", ['pass"word\\12345', "sk-sécret-12345"])
+async def test_content_holds_no_key_that_json_writes_in_another_way(key):
+    telemetry = Telemetry(capture_content=True)
+    asked = profile(api_key=key)
+    await telemetry.call(Model(), profile=asked, conversation=Conversation.create(f"My key is {key}."))
+    sent = json.loads(telemetry.span.attributes["gen_ai.input.messages"])
+    assert sent[0]["parts"][0]["content"] == "My key is ***."
 
 
 async def test_content_is_recorded_only_when_asked_for():

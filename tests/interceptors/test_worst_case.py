@@ -106,3 +106,24 @@ def test_the_dearer_service_tier_that_is_asked_for_counts() -> None:
 
 def test_the_answer_may_all_be_reasoning() -> None:
     assert output(max_tokens=100, cost={**BY_OUTPUT, "reasoning": "3000000"}) == 300
+
+
+@pytest.mark.parametrize(
+    ("cost", "most"),
+    [
+        ({"input": "1", "cached_input": "5", "output": "0"}, "5"),
+        ({"input": "1", "cache_write": "5", "cache_write_1h": "2", "output": "0"}, "5"),
+        ({"input": "5", "output": "0", "tiers": [{"above_input_tokens": 100, "input": "1"}]}, "5"),
+        ({"input": "1", "output": "0", "tiers": [{"above_input_tokens": 100, "cached_input": "5"}]}, "5"),
+        ({"input": "1", "output": "0", "tiers": [{"above_input_tokens": 9999, "input": "5"}]}, "1"),
+    ],
+    ids=["cached", "written", "cheaper when longer", "tier of cached ones", "tier out of reach"],
+)
+def test_the_dearest_price_that_the_prompt_can_have_counts(cost: dict[str, Any], most: str) -> None:
+    asked = profile(cost=cost, max_context_length=1000, max_tokens=1)
+    assert worst_case(request(asked, "x" * 5000)).cost == Decimal(most) / 1000
+
+
+def test_an_output_that_is_cheaper_after_a_longer_prompt_counts_in_full() -> None:
+    cost = {**BY_OUTPUT, "tiers": [{"above_input_tokens": 10, "output": "1"}]}
+    assert output(max_tokens=100, cost=cost) == 100

@@ -171,3 +171,30 @@ async def test_tags_of_any_text_are_kept_apart(ledger: Ledger) -> None:
     for user in ("a", 'a"]', "ü\u2028", "\ud800", ""):
         assert await ledger.run(reserve(held(one, user=user))) is None
         assert await ledger.run(reserve(held(one, user=user))) is not None
+
+
+async def test_what_is_settled_again_since_that_was_in_doubt_is_counted_once(ledger: Ledger) -> None:
+    """A connection that breaks at the commit leaves open whether it was done."""
+    asked = held(budget())
+    await ledger.run(reserve(asked))
+    for _ in range(2):
+        await ledger.run(settle(asked, {"USD": TENTH}))
+    assert await spent(ledger, held(budget())) == TENTH
+
+
+async def test_what_is_settled_after_its_reservation_has_lapsed_is_counted(ledger: Ledger) -> None:
+    late = reservation(claims_on([budget()], "p", {}, NOW), TENTH, "USD", "p", -3600)
+    await ledger.run(reserve(late))
+    await ledger.run(reserve(held(budget())))  # which sweeps out the other
+    await ledger.run(settle(late, {"USD": TENTH}))
+    assert await spent(ledger, held(budget())) == TENTH
+
+
+@pytest.mark.parametrize("value", ["".join(map(chr, range(40, 20_000))), "a\0b", "half \ud800"])
+async def test_every_value_of_a_tag_can_have_a_budget(ledger: Ledger, value: str) -> None:
+    await ledger.book([row("0.1", call_id="1", tags={"user": value})])
+    asked = held(budget(tags={"user": "*"}), user=value)
+    assert await spent(ledger, asked) == TENTH
+    await ledger.run(settle(asked, {"USD": TENTH}))
+    assert await spent(ledger, held(budget(tags={"user": "*"}), user=value)) == 2 * TENTH
+    assert await spent(ledger, held(budget(tags={"user": "*"}), user=f"{value}.")) == 0
