@@ -5,18 +5,39 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 
 from lmclient.core.request import ProviderLimits
 from lmclient.providers.retry_after import retry_after
 
-# OpenAI ("Rate limits in headers"), and with the same names Groq, Cerebras, Together and Azure; the
-# last of each pair is Anthropic's ("Rate limits, Response headers"), with a time as its reset.
-_REQUESTS = ("x-ratelimit-remaining-requests", "anthropic-ratelimit-requests-remaining")
-_REQUESTS_RESET = ("x-ratelimit-reset-requests", "anthropic-ratelimit-requests-reset")
-_TOKENS = ("x-ratelimit-remaining-tokens", "anthropic-ratelimit-tokens-remaining")
-_TOKENS_RESET = ("x-ratelimit-reset-tokens", "anthropic-ratelimit-tokens-reset")
-_TELLING = (*_REQUESTS, *_TOKENS, "retry-after", "retry-after-ms")
+# What remains, and when it grows again: OpenAI's ("Rate limits in headers"), which Groq and Azure send as
+# well, Anthropic's ("Rate limits, Response headers"), Cerebras' for two windows of time, those of Together
+# and OpenRouter, and the RateLimit fields of an IETF draft. Mistral's name no time, so nothing follows.
+_REQUESTS = {
+    "x-ratelimit-remaining-requests": "x-ratelimit-reset-requests",
+    "anthropic-ratelimit-requests-remaining": "anthropic-ratelimit-requests-reset",
+    "x-ratelimit-remaining-requests-minute": "x-ratelimit-reset-requests-minute",
+    "x-ratelimit-remaining-requests-day": "x-ratelimit-reset-requests-day",
+    "x-ratelimit-remaining": "x-ratelimit-reset",
+    "ratelimit-remaining": "ratelimit-reset",
+}
+_TOKENS = {
+    "x-ratelimit-remaining-tokens": "x-ratelimit-reset-tokens",
+    "anthropic-ratelimit-tokens-remaining": "anthropic-ratelimit-tokens-reset",
+    "x-ratelimit-remaining-tokens-minute": "x-ratelimit-reset-tokens-minute",
+    "x-ratelimit-remaining-tokens-day": "x-ratelimit-reset-tokens-day",
+    "x-tokenlimit-remaining": "x-tokenlimit-reset",
+}
+_SOME_TOKENS = {
+    "anthropic-ratelimit-input-tokens-remaining": "anthropic-ratelimit-input-tokens-reset",
+    "anthropic-ratelimit-output-tokens-remaining": "anthropic-ratelimit-output-tokens-reset",
+}
+"""These count a part of the tokens of a call, so they say something only when nothing is left."""
+_TELLING = (*_REQUESTS, *_TOKENS, *_SOME_TOKENS, "retry-after", "retry-after-ms")
+_EPOCH = 1e9
+"""A larger number is a time since 1970 (OpenRouter's), and one of more than a hundred times that is one in
+milliseconds."""
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 _SECONDS = (86_400.0, 3600.0, 60.0, 1.0, 0.001)
 
@@ -30,17 +51,27 @@ def provider_limits(headers: Mapping[str, str]) -> ProviderLimits | None:
 
 
 def _limits(headers: Mapping[str, str]) -> ProviderLimits:
+    requests, requests_reset = _least(_stated(headers, _REQUESTS))
+    used_up = [stated for stated in _stated(headers, _SOME_TOKENS) if stated[0] == 0]
+    tokens, tokens_reset = _least([*_stated(headers, _TOKENS), *used_up])
     return ProviderLimits(
-        remaining_requests=_count(_first(headers, _REQUESTS)),
-        requests_reset=_seconds(_first(headers, _REQUESTS_RESET)),
-        remaining_tokens=_count(_first(headers, _TOKENS)),
-        tokens_reset=_seconds(_first(headers, _TOKENS_RESET)),
+        remaining_requests=requests,
+        requests_reset=requests_reset,
+        remaining_tokens=tokens,
+        tokens_reset=tokens_reset,
         retry_after=retry_after(headers),
     )
 
 
-def _first(headers: Mapping[str, str], names: tuple[str, ...]) -> str:
-    return next((headers[name] for name in names if name in headers), "").strip()
+def _stated(headers: Mapping[str, str], names: Mapping[str, str]) -> list[tuple[int, float | None]]:
+    """What remains of each limit that the headers tell of, with the seconds until there is more."""
+    counts = [(_count(headers[name].strip()), reset) for name, reset in names.items() if name in headers]
+    return [(count, _seconds(headers.get(reset, "").strip())) for count, reset in counts if count is not None]
+
+
+def _least(stated: Sequence[tuple[int, float | None]]) -> tuple[int | None, float | None]:
+    """The limit of which the least is left, and of those the one that has more last."""
+    return min(stated, key=lambda limit: (limit[0], -(limit[1] or 0.0)), default=(None, None))
 
 
 def _count(value: str) -> int | None:
@@ -49,20 +80,22 @@ def _count(value: str) -> int | None:
 
 
 def _seconds(value: str) -> float | None:
-    """Seconds from "1.5", "6m0s", "20ms" or an RFC 3339 time; None from anything else."""
+    """Seconds from "1.5", "6m0s", "20ms", or a time in RFC 3339 or since 1970; None from anything else."""
     try:
         number = float(value)
     except ValueError:
         pass
     else:
+        if number > _EPOCH:
+            number = max(0.0, (number if number <= 100 * _EPOCH else number / 1000) - time.time())
         return number if math.isfinite(number) and number >= 0 else None
     duration = _DURATION.fullmatch(value)
     if value and duration is not None:
         return sum(float(part) * unit for part, unit in zip(duration.groups(), _SECONDS, strict=True) if part)
     try:
-        time = datetime.datetime.fromisoformat(value)
+        date = datetime.datetime.fromisoformat(value)
     except ValueError:
         return None
-    if time.tzinfo is None:
+    if date.tzinfo is None:
         return None
-    return max(0.0, (time - datetime.datetime.now(datetime.UTC)).total_seconds())
+    return max(0.0, (date - datetime.datetime.now(datetime.UTC)).total_seconds())

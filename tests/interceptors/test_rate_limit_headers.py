@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 
 import pytest
 
@@ -36,6 +37,71 @@ def test_anthropic_states_times() -> None:
     said = provider_limits(headers)
     assert said is not None
     assert said.remaining_requests == 0
+    assert said.requests_reset == pytest.approx(20, abs=5)
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "2"}, (0, 2.0, None, None)),
+        ({"x-tokenlimit-remaining": "90", "x-tokenlimit-reset": "3"}, (None, None, 90, 3.0)),
+        ({"ratelimit-remaining": "7", "ratelimit-reset": "20"}, (7, 20.0, None, None)),
+        (
+            {
+                "x-ratelimit-remaining-requests-day": "900",
+                "x-ratelimit-reset-requests-day": "33011.38",
+                "x-ratelimit-remaining-tokens-minute": "0",
+                "x-ratelimit-reset-tokens-minute": "11.38",
+            },
+            (900, 33011.38, 0, 11.38),
+        ),
+        (
+            {
+                "x-ratelimit-remaining-tokens-minute": "0",
+                "x-ratelimit-reset-tokens-minute": "11.5",
+                "x-ratelimit-remaining-tokens-day": "5000",
+                "x-ratelimit-reset-tokens-day": "33011.38",
+            },
+            (None, None, 0, 11.5),
+        ),
+        (
+            {
+                "anthropic-ratelimit-tokens-remaining": "5000",
+                "anthropic-ratelimit-tokens-reset": "4",
+                "anthropic-ratelimit-output-tokens-remaining": "0",
+                "anthropic-ratelimit-output-tokens-reset": "9",
+            },
+            (None, None, 0, 9.0),
+        ),
+        (
+            {
+                "anthropic-ratelimit-tokens-remaining": "5000",
+                "anthropic-ratelimit-tokens-reset": "4",
+                "anthropic-ratelimit-output-tokens-remaining": "10",
+                "anthropic-ratelimit-output-tokens-reset": "9",
+            },
+            (None, None, 5000, 4.0),
+        ),
+    ],
+    ids=["together", "together tokens", "ietf", "cerebras", "least", "output tokens", "some output tokens"],
+)
+def test_each_provider_has_its_own_names(
+    headers: dict[str, str], said: tuple[int | None, float | None, int | None, float | None]
+) -> None:
+    requests, requests_reset, tokens, tokens_reset = said
+    assert provider_limits(headers) == ProviderLimits(
+        remaining_requests=requests,
+        requests_reset=requests_reset,
+        remaining_tokens=tokens,
+        tokens_reset=tokens_reset,
+    )
+
+
+@pytest.mark.parametrize("factor", [1, 1000], ids=["seconds", "milliseconds"])
+def test_a_reset_may_be_a_time_since_1970(factor: int) -> None:
+    reset = str(int((time.time() + 20) * factor))
+    said = provider_limits({"x-ratelimit-remaining": "0", "x-ratelimit-reset": reset})
+    assert said is not None
     assert said.requests_reset == pytest.approx(20, abs=5)
 
 
