@@ -13,6 +13,7 @@ from lmclient.core.stream import AsyncCompletionStream
 from lmclient.core.usage import Usage
 from lmclient.errors import ConnectError, ProviderError, RateLimitTimeoutError
 from lmclient.interceptors.base import CallNext, Forwarding
+from lmclient.interceptors.stated import stated_limits
 from lmclient.limits.base import Demand, Lease
 from lmclient.limits.limiter import Limiter
 from lmclient.limits.provider import LONGEST
@@ -174,11 +175,11 @@ def _demand(request: CompletionRequest, scope: str, slots: int) -> Demand:
     tokens = 0
     if limits.tokens_per_minute is not None:
         tokens = estimate_tokens(request.conversation, request.options.tools)
-        output = request.options.max_tokens
-        if output is None:
-            output = request.profile.max_tokens
-        # What is only assumed must not make a call impossible.
-        tokens += output or max(0, min(ASSUMED_OUTPUT, limits.tokens_per_minute - tokens))
+        stated = stated_limits(request)
+        if stated and all(stated):
+            tokens += max(stated)
+        else:  # what is only assumed must not make a call impossible
+            tokens += max(0, min(ASSUMED_OUTPUT, limits.tokens_per_minute - tokens))
     return Demand(
         scope=scope,
         tokens=tokens,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +10,7 @@ import msgspec
 
 from lmclient.core.request import CompletionRequest
 from lmclient.core.usage import Usage
+from lmclient.interceptors.stated import stated_answers, stated_limits
 from lmclient.profiles.model import Cost, ModelProfile
 from lmclient.spend.costs import Priced, cost_of, terms_of
 from lmclient.spend.ledger import EXACT
@@ -21,15 +21,6 @@ ASSUMED_OUTPUT = 4096
 """Tokens of an answer where neither the call, nor the profile, nor a context length limits it."""
 OWN_LIMITS = {"anthropic": 32_768}
 """Tokens of an answer, thinking included, that we allow by ourselves where a provider wants a limit."""
-
-_Path = tuple[str, ...]
-_LIMITS: tuple[_Path, ...] = (
-    *(("max_tokens",), ("max_completion_tokens",), ("max_output_tokens",), ("n_predict",)),
-    *(("generationConfig", "maxOutputTokens"), ("options", "num_predict")),
-)
-"""How an `extra_body` may limit the answer."""
-_ANSWERS: tuple[_Path, ...] = (("n",), ("best_of",), ("generationConfig", "candidateCount"))
-"""How it may ask for several."""
 
 
 def worst_case(request: CompletionRequest) -> Priced:
@@ -45,7 +36,7 @@ def worst_case(request: CompletionRequest) -> Priced:
         prompt += json_bytes(extra)
     if profile.max_context_length:
         prompt = min(prompt, profile.max_context_length)
-    output = max((1, *_stated(request, _ANSWERS))) * _longest_answer(request)
+    output = stated_answers(request) * _longest_answer(request)
     return _dearest(Usage(input_tokens=prompt, output_tokens=output), profile, extra)
 
 
@@ -92,10 +83,9 @@ def _dearest_listed(usage: Usage, profile: ModelProfile, terms: Mapping[str, str
 
 
 def _longest_answer(request: CompletionRequest) -> int:
-    """The tokens of the longest answer; what limits it may be said in several places, the most counts."""
+    """The tokens of the longest answer; of several limits the most counts."""
     profile, options = request.profile, request.options
-    own = profile.max_tokens if options.max_tokens is None else options.max_tokens
-    limits = [*([own] if own else []), *_stated(request, _LIMITS)]
+    limits = stated_limits(request)
     if limits and all(limits):
         return max(limits)
     if profile.provider in OWN_LIMITS and not limits:
@@ -104,24 +94,3 @@ def _longest_answer(request: CompletionRequest) -> int:
         prompt = estimate_tokens(request.conversation, options.tools)
         return max(0, profile.max_context_length - prompt)
     return ASSUMED_OUTPUT
-
-
-def _stated(request: CompletionRequest, paths: Sequence[_Path]) -> Iterator[int]:
-    """What the bodies of the profile and the call say there."""
-    for body in (request.profile.extra_body, request.options.extra_body):
-        for path in paths:
-            found: Any = body
-            for name in path:
-                if not isinstance(found, dict) or name not in found:
-                    break
-                found = found[name]
-            else:
-                yield _number(found)
-
-
-def _number(value: Any) -> int:
-    """The number that servers may read there; 0, which is no limit, if it is none."""
-    try:
-        return max(0, math.ceil(float(value)))
-    except (TypeError, ValueError, OverflowError):
-        return 0

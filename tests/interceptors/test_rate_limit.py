@@ -131,6 +131,16 @@ def test_a_call_that_can_never_fit_is_refused_at_once() -> None:
     run(main())
 
 
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_a_limit_in_the_extra_body_is_what_the_answer_may_take(name: str) -> None:
+    async def main() -> None:
+        asked = request(limited(tokens_per_minute=100), max_tokens=10, extra_body={name: 500})
+        with pytest.raises(RateLimitTimeoutError, match=r"may take 5\d\d tokens"):
+            await call(limiter(), asked, answering(FITS)[0])
+
+    run(main())
+
+
 def test_an_assumed_length_of_the_answer_makes_no_call_impossible() -> None:
     async def main() -> None:
         call_next, seen = answering(FITS)
