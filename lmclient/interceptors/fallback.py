@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Sequence
 
@@ -34,6 +35,8 @@ logger = logging.getLogger("lmclient.fallback")
 
 _REFUSED = (AuthenticationError, PermissionDeniedError)
 _TOO_LONG = (ContextLengthError, ContextOverflowError)
+# As OpenAI (and whoever follows it), Anthropic, Gemini and llama.cpp write it.
+_LIMIT = re.compile(r"(?:context length (?:is|of) |tokens > |tokens allowed \(|context size \()(\d{1,9})")
 _CURABLE = (
     *_REFUSED,
     *(TransportError, ServerError, RateLimitError, NotFoundError, ProtocolError),
@@ -47,8 +50,9 @@ class FallbackInterceptor(Forwarding):
     That is: what retries did not cure, an exhausted quota, a refused key (with a warning in the log:
     someone has to see to it), a missing model, an open circuit, limits without room, and a spent
     budget. A prompt that is too long goes to profiles only whose `max_context_length` is known to be
-    longer. Wrong requests and filtered prompts go nowhere else, and nothing does once the first
-    chunk has arrived, or after the call's deadline, which all profiles share.
+    longer than this one's, or than the limit that the provider states. Wrong requests and filtered
+    prompts go nowhere else, and nothing does once the first chunk has arrived, or after the call's
+    deadline, which all profiles share.
 
     The completion's `profile` is the one that answered; its `metadata["fallback_from"]` lists those
     that failed before. If none answers, the last error is raised, with a note about each other one.
@@ -85,10 +89,17 @@ class FallbackInterceptor(Forwarding):
 def _others(error: LMClientError, profile: ModelProfile, left: Sequence[ModelProfile]) -> list[ModelProfile]:
     """Those of the profiles left that may answer what this one could not."""
     if isinstance(error, _TOO_LONG):
-        stated = error.limit if isinstance(error, ContextOverflowError) else 0
-        context = profile.max_context_length or stated
+        context = profile.max_context_length or _stated_limit(error)
         return [other for other in left if (other.max_context_length or 0) > context]
     return list(left) if isinstance(error, _CURABLE) or is_retryable(error) else []
+
+
+def _stated_limit(error: LMClientError) -> int:
+    """The context length that the error states, else 0."""
+    if isinstance(error, ContextOverflowError):
+        return error.limit
+    said = _LIMIT.search(str(error))
+    return int(said[1]) if said else 0
 
 
 def _is_late(request: CompletionRequest) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 
 from lmclient.core.completion import Completion
-from lmclient.core.request import Attempt, CompletionRequest
+from lmclient.core.request import Attempt, CompletionRequest, own_attempts
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.core.usage import Usage
 from lmclient.errors import ConnectError, ProviderError, RateLimitTimeoutError
@@ -67,6 +67,7 @@ class RateLimitInterceptor(Forwarding):
                 return await call_next(request)
             finally:
                 self._learn(request, known)
+        request = own_attempts(request)
         admission = _Admission(self, request, _scope(profile))
         await admission.enter(slots=1)
         token = _current.set(admission)

@@ -119,6 +119,22 @@ async def test_a_prompt_that_is_too_long_goes_to_a_longer_context_only(error: LM
     assert tried(asked) == ["small", "large"]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.",
+        "prompt is too long: 9000 tokens > 8192 maximum",
+        "The input token count (9000) exceeds the maximum number of tokens allowed (8192).",
+        "the request exceeds the available context size (8192 tokens), try increasing it",
+    ],
+)
+async def test_the_limit_that_the_provider_states_is_the_one_to_exceed(message: str) -> None:
+    smaller, larger = profile("smaller", max_context_length=8192), profile("larger", max_context_length=8193)
+    completion, asked = await fallback({"a": ContextLengthError(message)}, profile("a"), smaller, larger)
+    assert tried(asked) == ["a", "larger"]
+    assert completion.profile == "larger"
+
+
 async def test_without_a_longer_context_the_prompt_stays_too_long() -> None:
     with pytest.raises(ContextLengthError):
         await fallback(

@@ -316,6 +316,21 @@ def test_a_forked_child_does_not_wait_for_what_its_parent_holds() -> None:
     asyncio.run(hold())
 
 
+def test_calls_that_an_interceptor_makes_of_one_request_are_counted_once_each() -> None:
+    async def main() -> float:
+        interceptor, asked = limiter(), request(limited(requests_per_minute=4, tokens_per_minute=10_000))
+        call_next, _ = answering(FITS)
+        first = await interceptor(asked, streamed(call_next))
+        second = await interceptor(asked, streamed(call_next))
+        await asyncio.gather(first.wait(), second.wait())
+        assert len(asked.attempts) == 2
+        await call(interceptor, asked, call_next)
+        await call(interceptor, asked, call_next)
+        return now()
+
+    assert run(main()) == 1000.0
+
+
 def test_a_failed_call_gives_its_tokens_back() -> None:
     async def main() -> float:
         interceptor = limiter()
