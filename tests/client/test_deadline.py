@@ -69,9 +69,9 @@ async def test_what_is_asked_before_the_request_counts_to_the_calls_time(
     async with serving(silent) as port:
         began = time.monotonic()
         with pytest.raises(errors.TimeoutError, match="ran out before the request was sent"):
-            await client.complete(profile_at(port, **values), "x" * 100, timeout=0.2)
-    assert time.monotonic() - began < 2
-    assert len(seen) == 1
+            await client.complete(profile_at(port, **values), "x" * 100, timeout=0.5)
+    assert time.monotonic() - began < 3
+    assert not any(COMPLETION_PATH in request for request in seen)
 
 
 @pytest.mark.parametrize("seconds", [1e17, 1e308, float("inf")])
