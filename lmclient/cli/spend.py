@@ -173,9 +173,18 @@ def _table(rows: Sequence[SpendRow], groups: Sequence[str]) -> Table:
 
 
 def _watch(question: _Question) -> None:
+    from rich.console import Group
     from rich.live import Live
+    from rich.text import Text
 
-    with Live(_table(question.ask(), question.by), auto_refresh=False) as live:
+    from lmclient.errors import LMClientError
+
+    table = _table(question.ask(), question.by)
+    with Live(table, auto_refresh=False) as live:
         while True:
             time.sleep(_REFRESH)
-            live.update(_table(question.ask(), question.by), refresh=True)
+            try:
+                table = _table(question.ask(), question.by)
+                live.update(table, refresh=True)
+            except LMClientError as error:  # the question was right before, so this may pass
+                live.update(Group(table, Text(f"{one_line(str(error))} Trying again.")), refresh=True)

@@ -69,6 +69,9 @@ class SqliteDatabase:
     def lock(self) -> None:
         pass  # BEGIN IMMEDIATE is the lock
 
+    def has_table(self, name: str) -> bool:
+        return bool(self.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,)))
+
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         assert self._connection is not None
         return self._connection.execute(statement, parameters).fetchall()

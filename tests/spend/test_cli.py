@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import csv
 import io
 import json
@@ -11,6 +12,7 @@ import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -108,17 +110,42 @@ def test_mistakes_are_named(spent: Path, arguments: list[str], complaint: str) -
     assert complaint in result.output
 
 
-def test_watching_shows_what_is_booked_meanwhile(spent: Path) -> None:
+@contextlib.contextmanager
+def watching() -> Iterator[Callable[[bytes], None]]:
+    """`lmclient spend --watch` in a terminal; what it gives waits until a text is shown there."""
     terminal, end = pty.openpty()
     command = [sys.executable, "-m", "lmclient", "spend", "--by", "profile", "--watch"]
     with subprocess.Popen(command, stdin=end, stdout=end, stderr=end, start_new_session=True) as process:
         os.close(end)
         shown = b""
-        while b"large" not in shown:
-            shown += os.read(terminal, 65536)
-        asyncio.run(book_in(spent, record(profile="another")))
-        while b"another" not in shown:
-            shown += os.read(terminal, 65536)
+
+        def wait_for(text: bytes) -> None:
+            nonlocal shown
+            while text not in shown:
+                shown += os.read(terminal, 65536)
+            shown = shown.partition(text)[2]
+
+        yield wait_for
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
     os.close(terminal)
+
+
+def test_watching_shows_what_is_booked_meanwhile(spent: Path) -> None:
+    with watching() as wait_for:
+        wait_for(b"large")
+        asyncio.run(book_in(spent, record(profile="another")))
+        wait_for(b"another")
+
+
+def test_watching_goes_on_after_a_failure_that_passes(spent: Path) -> None:
+    ledger = spent / "data" / "ledger.sqlite3"
+    with watching() as wait_for:
+        wait_for(b"large")
+        ledger.rename(spent / "away")
+        ledger.mkdir()
+        wait_for(b"Trying again")
+        ledger.rmdir()
+        (spent / "away").rename(ledger)
+        asyncio.run(book_in(spent, record(profile="another")))
+        wait_for(b"another")
