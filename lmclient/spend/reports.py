@@ -39,8 +39,9 @@ class SpendRow(msgspec.Struct, frozen=True, kw_only=True):
     Only the fields that the report is grouped by are set; `day` is a day in UTC, `tags` has the tags
     of `tag:NAME`. `calls` counts calls by their last attempt, `requests` HTTP requests. `cost` is
     None where no attempt has a known price; `unpriced` counts the attempts that used tokens at an
-    unknown price, `estimated` those whose tokens were estimated. `saved_cost` is what answers of the
-    cache would have cost.
+    unknown price, `estimated` those whose tokens were estimated. Answers of the cache count as calls and
+    attempts with the tokens that they once took, but make no requests and cost nothing; `saved_cost` is
+    what they would have cost.
     """
 
     day: datetime.date | None = None

@@ -162,5 +162,15 @@ async def test_limit_may_be_nothing_or_more_than_there_is(
     assert len(await spend.records(limit)) == found
 
 
+async def test_answers_of_the_cache_count_with_the_tokens_that_they_once_took(
+    ledger: Ledger, spend: AsyncSpend
+) -> None:
+    await ledger.book([record(input_tokens=1000, cost=Decimal(1))])
+    hits = {"requests": 0, "cost": Decimal(0), "cost_source": "cache", "saved_cost": Decimal(1)}
+    await ledger.book([record(input_tokens=1000, **hits) for _ in range(4)])
+    (row,) = await spend.report([])
+    assert (row.calls, row.requests, row.input_tokens, row.cost, row.saved_cost) == (5, 1, 5000, 1, 4)
+
+
 async def test_empty_ledger_has_no_rows(spend: AsyncSpend) -> None:
     assert (await spend.report(["day"]), await spend.total(), await spend.records()) == ([], {}, [])
