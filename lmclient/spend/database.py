@@ -63,6 +63,10 @@ class Database(Protocol):
         """Whether what failed with this error may work later: locked, full, read-only, not reachable."""
         ...
 
+    def is_in_place(self) -> bool:
+        """Whether the connection, if there is one, is to what a new one would be to: no file was replaced."""
+        ...
+
     def close(self) -> None:
         """Closes the connection, if it is open."""
         ...

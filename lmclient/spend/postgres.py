@@ -75,6 +75,9 @@ class PostgresDatabase:
             return True
         return isinstance(error, psycopg.OperationalError) and not state.startswith(_TOO_LARGE)
 
+    def is_in_place(self) -> bool:
+        return True  # a server that goes away ends its connections
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()

@@ -22,6 +22,8 @@ MAX_GROUP = 1000
 TRIES = 3
 RETRY_EVERY = 5.0
 """Seconds after which rows that could not be written are tried again, if nothing else is written."""
+LOOK_EVERY = 1.0
+"""Seconds after which a writer that is in use looks whether its file was removed or replaced."""
 MAX_KEPT = 100_000
 """Calls whose rows are kept in memory while the database cannot be written; about 1 kB each."""
 
@@ -100,9 +102,14 @@ class Writer:
         # Only this frame holds the connection, so that a forked child, where the thread does not
         # exist, can neither use nor close it.
         database: Database | None = None
-        going_on = True
+        going_on, looked = True, time.monotonic()
         while going_on:
             group, going_on = self._next_group()
+            if database is not None and (now := time.monotonic()) - looked >= LOOK_EVERY:
+                looked = now
+                if not database.is_in_place():
+                    self._leave(database)
+                    database = None
             if database is not None and not self._kept and self._is_written_alone(database, group):
                 _tell(group)
                 group.clear()
@@ -120,6 +127,15 @@ class Writer:
             group.clear()  # or the last entry would keep its event loop while this waits
         if database is not None:
             database.close()
+
+    def _leave(self, database: Database) -> None:
+        """Closes a file that nobody will find any more."""
+        logger.error(
+            "The ledger %s was removed or replaced; going on with what is there now. What was booked in the "
+            "last second may be lost.",
+            self._name,
+        )
+        database.close()
 
     def _is_written_alone(self, database: Database, group: list[Entry]) -> bool:
         """Writes a group that is one row, the usual case, by the shortest way; whether that was possible."""

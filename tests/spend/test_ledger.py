@@ -365,3 +365,28 @@ async def test_reading_does_not_wait_for_those_who_write(
     assert len(await AsyncSpend(ledger).records()) == 1
     other.execute("ROLLBACK")
     other.close()
+
+
+def remove(file: Path) -> None:
+    for one in file.parent.glob(f"{file.name}*"):
+        one.unlink()
+
+
+@pytest.mark.parametrize("restored", [False, True])
+async def test_file_that_was_removed_or_replaced_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, restored: bool
+) -> None:
+    monkeypatch.setattr("lmclient.spend.writer.LOOK_EVERY", 0)
+    file, backup = tmp_path / "ledger.sqlite3", tmp_path / "backup"
+    ledger, saved = Ledger(f"sqlite:///{file}"), Ledger(f"sqlite:///{backup}")
+    await ledger.book([record()])
+    await saved.book([record()])
+    await saved.aclose()
+    remove(file)
+    if restored:
+        backup.rename(file)
+    await ledger.book([record()])
+    await ledger.book([record()])
+    assert len(await AsyncSpend(ledger).records()) == (3 if restored else 2)
+    assert caplog.text.count("was removed or replaced") == 1
+    await ledger.aclose()
