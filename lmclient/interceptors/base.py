@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol, runtime_checkable
 
+from lmclient.cache.entry import chunks
 from lmclient.core.completion import Completion
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
@@ -17,9 +18,9 @@ CallNext = Callable[[CompletionRequest], Awaitable[AsyncCompletionStream]]
 class Interceptor(Protocol):
     """Something that every call passes on its way to the provider.
 
-    It may answer without calling on, call on several times, change the request, or wrap the
-    stream. Whoever only needs the end of the stream uses `stream.on_end`. One instance serves all
-    calls of its client, concurrently.
+    It may answer without calling on, call on several times, change the request, wrap the stream, or
+    read it and hand it on all the same. Whoever only needs the end of the stream uses
+    `stream.on_end`. One instance serves all calls of its client, concurrently.
     """
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream: ...
@@ -84,7 +85,8 @@ def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
     """The call that passes one interceptor.
 
     Streams that it was given are closed at once when it fails, or answers in another way. Else what they
-    cost would not be booked, and what they hold kept until they are collected.
+    cost would not be booked, and what they hold kept until they are collected. What it has read of one
+    that is over by now, the caller gets as well.
     """
     owner = getattr(interceptor, "__self__", interceptor)
     if Forwarding in type(owner).__bases__:
@@ -107,6 +109,8 @@ def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
         for stream in given if answer.is_whole else ():
             if stream is not answer:
                 await stream.aclose()
+        if request.stream and answer.has_ended:
+            answer.replay(chunks(answer.completion))
         return answer
 
     return call
