@@ -10,6 +10,7 @@ from lmclient.cache.entry import chunks
 from lmclient.core.completion import Completion
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
+from lmclient.errors import LMClientError
 
 CallNext = Callable[[CompletionRequest], Awaitable[AsyncCompletionStream]]
 """The rest of the chain. Returns once the first chunk (or the whole answer) has arrived."""
@@ -60,17 +61,28 @@ class Hooks:
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
         before = self.before(request)
-        asked = before if isinstance(before, CompletionRequest) else await before
+        asked = before if isinstance(before, CompletionRequest) or before is None else await before
+        _check_hook(self, "before", asked, CompletionRequest)
         stream = await call_next(asked)
 
         async def end(completion: Completion, error: BaseException | None) -> Completion | None:
             if error is not None:
                 return None
             after = self.after(asked, completion)
-            return after if isinstance(after, Completion) else await after
+            changed = after if isinstance(after, Completion) or after is None else await after
+            _check_hook(self, "after", changed, Completion)
+            return changed
 
         stream.on_end(end)
         return stream
+
+
+def _check_hook(hooks: Hooks, name: str, returned: object, expected: type) -> None:
+    """A hook without a `return` is a mistake that is easily made."""
+    if not isinstance(returned, expected):
+        raise LMClientError(
+            f"{type(hooks).__name__}.{name} returned {returned!r:.60}; expected a {expected.__name__}."
+        )
 
 
 def chain(interceptors: Sequence[Interceptor], last: CallNext) -> CallNext:
@@ -79,6 +91,10 @@ def chain(interceptors: Sequence[Interceptor], last: CallNext) -> CallNext:
     for interceptor in reversed(interceptors):
         call = _link(interceptor, call)
     return call
+
+
+def _name(interceptor: object) -> str:
+    return getattr(interceptor, "__name__", type(interceptor).__name__)
 
 
 def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
@@ -102,6 +118,11 @@ def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
 
         try:
             answer = await interceptor(request, call_on)
+            if not isinstance(answer, AsyncCompletionStream):
+                raise LMClientError(
+                    f"The interceptor {_name(owner)} returned {answer!r:.60}; expected a stream, such as "
+                    "AsyncCompletionStream.of(completion)."
+                )
         except BaseException:
             for stream in given:
                 await stream.aclose()

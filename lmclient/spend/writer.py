@@ -171,7 +171,7 @@ class Writer:
     def _commit(self, database: Database, group: list[Entry]) -> None:
         if not group:
             return
-        problem = self._try(database, group, TRIES)
+        problem = self._try(database, group, 1 if len(group) > 1 else TRIES)
         if problem is None:
             return
         failed: list[Entry] = []
