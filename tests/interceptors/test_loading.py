@@ -152,5 +152,5 @@ async def test_an_interceptor_that_returns_no_stream_is_named(returned):
     async def wrong(asked, call_next):
         return returned
 
-    with pytest.raises(LMClientError, match="interceptor wrong returned .*expected a stream"):
+    with pytest.raises(LMClientError, match=r"interceptor wrong returned .*expected a stream"):
         await chain([wrong], Model())(request())
