@@ -45,7 +45,8 @@ class RedisStore:
                 url,
                 socket_connect_timeout=CONNECT,
                 socket_timeout=ANSWER,
-                retry=Retry(NoBackoff(), 1),  # a connection that the server closed meanwhile
+                # For a connection that the server closed meanwhile; one that does not answer is given up.
+                retry=Retry(NoBackoff(), 1, (redis.ConnectionError,)),
             )
         except ValueError as error:
             raise ConfigurationError(f"cache.redis_url is {self._place}: {error}.") from error

@@ -43,15 +43,15 @@ class Workers:
         self._queue: _Queue | None = None
         self._pid = 0
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """What `work` gives, which is called in one of the threads."""
+    def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Has `work` called in one of the threads, also if nobody waits for what it gives any more."""
         queue = self._queue
         if queue is None or self._pid != os.getpid():
-            queue = self._start()
+            queue = self._begin()
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         queue.put(_Job(work, waker_of(loop), done))
-        return await done
+        return done
 
     async def aclose(self) -> None:
         """Closes the store in its threads, and ends them."""
@@ -63,7 +63,7 @@ class Workers:
                 queue.put(_Job(None, waker_of(loop), end))
             await asyncio.gather(*ends)
 
-    def _start(self) -> _Queue:
+    def _begin(self) -> _Queue:
         with self._lock:
             if self._queue is None or self._pid != os.getpid():
                 self._queue, self._pid = SimpleQueue(), os.getpid()

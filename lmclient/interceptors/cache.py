@@ -52,7 +52,7 @@ class CacheInterceptor:
         if isinstance(flight, Completion):
             return self._hit(flight, request, started)
         try:
-            kept = await self._cache.get(key)
+            kept = await self._cache.get(key, request.deadline)
             if kept is None:
                 self.misses += 1
                 return await self._ask(request, call_next, key, flight)
@@ -103,7 +103,7 @@ class CacheInterceptor:
             if profile.name == completion.profile:
                 answered = key if profile is request.profile else self._key(request, profile)
                 if answered is not None:
-                    await self._cache.put(answered, _by_itself(completion), profile)
+                    await self._cache.put(answered, _by_itself(completion), profile, request.deadline)
                 return
 
     def _key(self, request: CompletionRequest, profile: ModelProfile) -> str | None:
