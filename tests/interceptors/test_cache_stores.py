@@ -185,13 +185,19 @@ async def test_a_database_that_is_garbage_is_begun_anew(on_disk, content, caplog
     assert [path.name for path in on_disk.dir.glob("broken*")] == []
 
 
-async def test_somebody_elses_database_is_begun_anew(on_disk, caplog):
+@pytest.mark.parametrize("table", ["Cache", "documents"])
+async def test_somebody_elses_database_is_kept_beside_a_new_one(on_disk, table, caplog):
     on_disk.dir.mkdir()
     with contextlib.closing(sqlite3.connect(on_disk.dir / "cache.db")) as database, database:
-        database.execute("CREATE TABLE Cache (something, other)")
+        database.execute(f"CREATE TABLE {table} (id, precious)")
+        database.execute(f"INSERT INTO {table} VALUES (1, 'the only copy')")
+    before = (on_disk.dir / "cache.db").read_bytes()
     async with opened(on_disk) as complete:
         assert [(await complete()).cached for _ in range(2)] == [False, True]
-    assert len(caplog.records) == 1
+    (kept,) = on_disk.dir.glob("*/cache.db")
+    assert kept.read_bytes() == before
+    (record,) = caplog.records
+    assert str(kept.parent) in record.getMessage()
 
 
 async def test_a_database_broken_while_it_is_open_is_begun_anew(on_disk, caplog):
