@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from lmclient.cache.completions import CompletionCache
-from lmclient.cache.entry import chunks, is_good, key_of, replayed
+from lmclient.cache.entry import chunks, is_good, key_of, replayed, separate
 from lmclient.core.completion import Completion
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
@@ -86,7 +86,7 @@ class CacheInterceptor:
             finally:
                 if flight is not None:
                     # What failed half-way may succeed for those to whom nothing was delivered.
-                    self._flights.land(flight, completion if error is None else None)
+                    self._flights.land(flight, separate(completion) if error is None else None)
 
         if request.stream:
             stream.on_end(end)

@@ -23,7 +23,7 @@ from lmclient.errors import ContextOverflowError, ServerError, StreamInterrupted
 from lmclient.interceptors.base import chain
 from lmclient.settings import CacheSettings
 
-from .model_in_test import ANSWER, CALLS, Model, profile, request
+from .model_in_test import ANSWER, CALLS, Model, change, profile, request
 
 
 def fingerprint(asked: CompletionRequest) -> str:
@@ -43,6 +43,20 @@ async def complete(cache: CacheInterceptor, model: Any, asked: CompletionRequest
     return await stream.wait()
 
 
+def expected(hit: Completion, category: str) -> Completion:
+    """What a hit has to be."""
+    return msgspec.structs.replace(
+        ANSWER,
+        cost=Decimal(0),
+        cost_source="cache",
+        cached=True,
+        profile="first",
+        category=category,
+        duration=hit.duration,
+        metadata={"logprobs": [-0.5], "saved_cost": "0.000123"},
+    )
+
+
 async def is_hit(cache: CacheInterceptor, asked: CompletionRequest) -> bool:
     return (await complete(cache, Model(), asked)).cached
 
@@ -59,17 +73,15 @@ async def test_the_same_request_is_answered_once(cache, first, second):
 async def test_a_hit_is_the_answer_and_costs_nothing(cache):
     await complete(cache, Model(), request())
     hit = await complete(cache, Model(), request(category="xl"))
-    expected = msgspec.structs.replace(
-        ANSWER,
-        cost=Decimal(0),
-        cost_source="cache",
-        cached=True,
-        profile="first",
-        category="xl",
-        duration=hit.duration,
-        metadata={"logprobs": [-0.5], "saved_cost": "0.000123"},
-    )
-    assert hit == expected
+    assert hit == expected(hit, "xl")
+
+
+async def test_what_a_caller_does_to_a_hit_is_not_in_the_next(cache):
+    await complete(cache, Model(), request())
+    first = await complete(cache, Model(), request())
+    change(first)
+    again = await complete(cache, Model(), request())
+    assert again == expected(again, "m")
 
 
 async def test_a_hit_without_a_price_has_no_saving(cache):

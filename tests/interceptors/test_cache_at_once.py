@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from lmclient import CacheInterceptor, Completion, CompletionRequest
@@ -15,7 +16,7 @@ from lmclient.errors import BudgetExceededError, ServerError, TimeoutError
 from lmclient.interceptors.base import chain
 from lmclient.settings import CacheSettings
 
-from .model_in_test import ANSWER, Model, profile, request
+from .model_in_test import ANSWER, Model, change, profile, request
 
 MANY = 20
 
@@ -66,6 +67,24 @@ async def test_equal_calls_at_once_make_one_request(cache, model, streamed):
     assert {answer.text for answer in answers} == {ANSWER.text}
     assert sum(answer.cached for answer in answers) == MANY - 1
     assert sum(answer.cost for answer in answers) == ANSWER.cost
+
+
+async def test_what_the_first_does_to_its_answer_is_its_own(cache, model):
+    model.answer = msgspec.json.decode(msgspec.json.encode(ANSWER), type=Completion)
+
+    async def ask_and_change() -> None:
+        change(await complete(cache, model, request()))
+
+    first = asyncio.create_task(ask_and_change())
+    (other,) = start(cache, model, 1)
+    await reached(model)
+    model.gate.set()
+    await first
+    answer = await other
+    assert answer.tool_calls == ANSWER.tool_calls
+    assert answer.usage == ANSWER.usage
+    assert answer.provider_items == ANSWER.provider_items
+    assert answer.metadata["logprobs"] == ANSWER.metadata["logprobs"]
 
 
 async def test_different_calls_at_once_do_not_wait_for_each_other(cache, model):
