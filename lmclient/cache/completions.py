@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from lmclient.cache.entry import Entry, decode, encode
+import msgspec
+
+from lmclient.cache.entry import Entry, decode, encode, is_good
 from lmclient.cache.store import CacheError, open_store
 from lmclient.cache.workers import Workers
 from lmclient.core.completion import Completion
@@ -83,6 +85,8 @@ class CompletionCache:
             return None
         try:
             entry = decode(data)
+            if not is_good(entry.completion):
+                raise ValueError("it is no whole answer")
         except ValueError as error:
             _logger.warning("An entry of the cache is unreadable and will be replaced: %s.", error)
             return None
@@ -128,5 +132,14 @@ class CompletionCache:
 
 
 def _holds_secret(data: bytes, profile: ModelProfile) -> bool:
-    secrets = (secret.encode() for secret in secrets_of(profile) if len(secret) >= SHORTEST_KEY)
-    return any(secret in data for secret in secrets)
+    """Whether the JSON repeats a key of the profile, be it escaped, or in a text that is JSON itself."""
+    for secret in secrets_of(profile):
+        if len(secret) >= SHORTEST_KEY:
+            once = _escaped(secret)
+            if any(form.encode() in data for form in {secret, once, _escaped(once)}):
+                return True
+    return False
+
+
+def _escaped(text: str) -> str:
+    return msgspec.json.encode(text)[1:-1].decode()
