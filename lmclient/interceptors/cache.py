@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +92,8 @@ class CacheInterceptor:
                     self._flights.land(flight, separate(completion) if error is None else None)
 
         if request.stream:
+            if flight is not None:
+                flight.stream = weakref.ref(stream)
             stream.on_end(end)
             return stream
         completion = await stream.wait()
