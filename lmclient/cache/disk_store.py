@@ -24,6 +24,9 @@ T = TypeVar("T")
 BUSY = 5.0
 """Seconds that opening the database, or a write, waits for another process."""
 
+SMALLEST = 65_536
+"""Bytes of a database with a few entries; under a smaller limit nearly nothing is kept."""
+
 _FILES = (DBNAME, f"{DBNAME}-journal", f"{DBNAME}-wal", f"{DBNAME}-shm")
 _UNAVAILABLE = {
     sqlite3.SQLITE_PERM,
@@ -114,7 +117,7 @@ class _Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no type
 
 
 class DiskStore:
-    """A directory of `settings.dir`, shared by processes, at most `settings.size_limit` bytes.
+    """A directory of `settings.dir`, shared by processes, of about `settings.size_limit` bytes at most.
 
     Only the user can read it. A database that is broken, or that is something else, is replaced
     with a warning; something else is kept beside it.
@@ -130,6 +133,12 @@ class DiskStore:
         self._log = Path(settings.dir, f"{DBNAME}-wal")
         self._ttl = settings.ttl
         self._size_limit = settings.size_limit
+        if self._size_limit < SMALLEST:
+            _logger.warning(
+                "cache.size_limit is %d bytes, which an empty cache nearly takes by itself; set at least %d.",
+                self._size_limit,
+                SMALLEST,
+            )
         self._cache: Any = None
         self._pid = 0
         self._inode: int | None = None

@@ -306,6 +306,12 @@ def test_the_size_has_a_limit(tmp_path):
     store.close()
 
 
+def test_a_limit_that_leaves_no_room_is_warned_of(tmp_path, caplog):
+    DiskStore(CacheSettings(dir=tmp_path, size_limit=30_000))
+    DiskStore(CacheSettings(dir=tmp_path, size_limit=100_000))
+    assert ["size_limit is 30000" in record.getMessage() for record in caplog.records] == [True]
+
+
 WRITER = """
 import sys
 from pathlib import Path
