@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -101,13 +100,12 @@ class CompletionCache:
         limit = PATIENCE
         if deadline is not None:
             limit = max(0.0, min(PATIENCE, (deadline - time.monotonic()) / 4))
-        done = self._workers.start(lambda: self._attempt(work))
-        await asyncio.wait({done}, timeout=limit)
-        if done.done():
-            return done.result()
-        if limit == PATIENCE:
-            self._fail("The store of the cache does not answer.")
-        return None
+        try:
+            return await self._workers.run(lambda: self._attempt(work), limit)
+        except TimeoutError:
+            if limit == PATIENCE:
+                self._fail("The store of the cache does not answer.")
+            return None
 
     def _attempt(self, work: Callable[[], T]) -> T | None:
         """What `work` gives, on a thread of the store."""

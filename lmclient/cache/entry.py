@@ -11,6 +11,7 @@ import msgspec
 
 from lmclient.core.completion import Chunk, Completion, FinishReason
 from lmclient.core.request import CompletionRequest
+from lmclient.core.tools import ToolCall
 from lmclient.profiles.model import ModelProfile
 
 SCHEMA: Literal[1] = 1
@@ -74,21 +75,25 @@ def decode(data: bytes) -> Entry:
 
 def separate(completion: Completion) -> Completion:
     """The same answer, of which nothing that can be changed is shared with the other."""
+    usage = completion.usage
     return msgspec.structs.replace(
         completion,
-        tool_calls=tuple(
-            msgspec.structs.replace(call, arguments=_copied(call.arguments)) for call in completion.tool_calls
-        ),
-        usage=msgspec.structs.replace(completion.usage, details=_copied(completion.usage.details)),
-        provider_items=tuple(_copied(item) for item in completion.provider_items),
+        tool_calls=completion.tool_calls and tuple([_separate_call(call) for call in completion.tool_calls]),
+        usage=msgspec.structs.replace(usage, details=_copied(usage.details)),
+        provider_items=completion.provider_items
+        and tuple([_copied(item) for item in completion.provider_items]),
         metadata=_copied(completion.metadata),
     )
+
+
+def _separate_call(call: ToolCall) -> ToolCall:
+    return msgspec.structs.replace(call, arguments=_copied(call.arguments))
 
 
 def _copied(value: Any) -> Any:
     """A copy of what came from JSON; `copy.deepcopy` takes far longer."""
     if type(value) is dict:
-        return {name: _copied(inner) for name, inner in value.items()}
+        return {name: _copied(inner) for name, inner in value.items()} if value else {}
     if type(value) is list:
         return [_copied(inner) for inner in value]
     return value
