@@ -31,8 +31,7 @@ class CacheInterceptor:
     temperature: with the cache on, a sampled answer is given again as well (a `seed` asks for
     another one, `skip_cache` for a new one, which is then kept). Only good answers are kept: see
     `lmclient.cache.entry.is_good`. A profile without a `model` is always asked: which model that is,
-    its server may decide anew. Equal calls at the same time, on one event loop, make one
-    request.
+    its server may decide anew. Equal calls at the same time, on one event loop, make one request.
 
     A hit costs nothing: `cost` 0, `cost_source` "cache", `requests` 0, `cached` True, and
     `metadata["saved_cost"]` says what the answer had cost. `hits` and `misses` count since the
