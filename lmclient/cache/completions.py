@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from lmclient.cache.entry import Entry, decode, encode
+import msgspec
+
+from lmclient.cache.entry import Entry, decode, encode, is_good
 from lmclient.cache.store import CacheError, open_store
 from lmclient.cache.workers import Workers
 from lmclient.core.completion import Completion
@@ -18,6 +20,9 @@ from lmclient.settings import CacheSettings
 T = TypeVar("T")
 REST = 10.0
 """Seconds that a store is left alone after it could not be used."""
+
+PATIENCE = 1.0
+"""Seconds that a call waits for the store at most, and at most a quarter of what its own time has left."""
 
 SHORTEST_KEY = 8
 """Characters of a key that is looked for in answers; shorter ones are placeholders such as "none"."""
@@ -46,8 +51,11 @@ class CompletionCache:
         self._rests_until = 0.0
         self._failing = False
 
-    async def get(self, key: str) -> Completion | None:
-        """The completion under the key, None if there is none that can be read."""
+    async def get(self, key: str, deadline: float | None = None) -> Completion | None:
+        """The completion under the key, None if there is none that can be read.
+
+        `deadline` is that of the call, a `time.monotonic()` value.
+        """
         version = self._store.version()
         if version is None or version != self._version:
             # A new one: a thread that still reads the old version fills the old one.
@@ -55,14 +63,16 @@ class CompletionCache:
         remembered = self._remembered
         entry = remembered.get(key)
         if entry is None or entry.until <= time.time():
-            entry = await self._ask(lambda: self._read(key, remembered))
+            entry = await self._ask(lambda: self._read(key, remembered), deadline)
         return None if entry is None else entry.completion
 
-    async def put(self, key: str, completion: Completion, profile: ModelProfile) -> None:
-        """Keeps the completion, unless it repeats a key of the profile."""
+    async def put(
+        self, key: str, completion: Completion, profile: ModelProfile, deadline: float | None = None
+    ) -> None:
+        """Keeps the completion, unless it repeats a key of the profile. A slow store is not waited for."""
         data = encode(completion, time.time() + self._ttl)
         if data is not None and not _holds_secret(data, profile):
-            await self._ask(lambda: self._store.put(key, data))
+            await self._ask(lambda: self._store.put(key, data), deadline)
 
     async def aclose(self) -> None:
         """Releases files, connections and threads; a later call opens them again."""
@@ -74,6 +84,8 @@ class CompletionCache:
             return None
         try:
             entry = decode(data)
+            if not is_good(entry.completion):
+                raise ValueError("it is no whole answer")
         except ValueError as error:
             _logger.warning("An entry of the cache is unreadable and will be replaced: %s.", error)
             return None
@@ -81,20 +93,51 @@ class CompletionCache:
             remembered[key] = entry
         return entry
 
-    async def _ask(self, work: Callable[[], T]) -> T | None:
-        if self._failing and time.monotonic() < self._rests_until:
+    async def _ask(self, work: Callable[[], T], deadline: float | None) -> T | None:
+        """What `work` gives; None if the store cannot be used, or not in time."""
+        if self._rests():
+            return None
+        limit = PATIENCE
+        if deadline is not None:
+            limit = max(0.0, min(PATIENCE, (deadline - time.monotonic()) / 4))
+        try:
+            return await self._workers.run(lambda: self._attempt(work), limit)
+        except TimeoutError:
+            if limit == PATIENCE:
+                self._fail("The store of the cache does not answer.")
+            return None
+
+    def _attempt(self, work: Callable[[], T]) -> T | None:
+        """What `work` gives, on a thread of the store."""
+        if self._rests():  # it has failed while this piece of work stood in line
             return None
         try:
-            result = await self._workers.run(work)
+            result = work()
         except CacheError as error:
-            if not self._failing:
-                _logger.warning("%s Calls go on without it.", error)
-            self._failing, self._rests_until = True, time.monotonic() + REST
+            self._fail(str(error))
             return None
         self._failing = False
         return result
 
+    def _rests(self) -> bool:
+        return self._failing and time.monotonic() < self._rests_until
+
+    def _fail(self, reason: str) -> None:
+        first, self._failing = not self._failing, True
+        self._rests_until = time.monotonic() + REST
+        if first:
+            _logger.warning("%s Calls go on without it.", reason)
+
 
 def _holds_secret(data: bytes, profile: ModelProfile) -> bool:
-    secrets = (secret.encode() for secret in secrets_of(profile) if len(secret) >= SHORTEST_KEY)
-    return any(secret in data for secret in secrets)
+    """Whether the JSON repeats a key of the profile, be it escaped, or in a text that is JSON itself."""
+    for secret in secrets_of(profile):
+        if len(secret) >= SHORTEST_KEY:
+            once = _escaped(secret)
+            if any(form.encode() in data for form in {secret, once, _escaped(once)}):
+                return True
+    return False
+
+
+def _escaped(text: str) -> str:
+    return msgspec.json.encode(text)[1:-1].decode()

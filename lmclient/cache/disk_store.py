@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,9 +22,12 @@ from lmclient.settings import CacheSettings
 
 T = TypeVar("T")
 BUSY = 5.0
-"""Seconds that a write waits for another process."""
+"""Seconds that opening the database, or a write, waits for another process."""
 
-_FILES = (DBNAME, f"{DBNAME}-wal", f"{DBNAME}-shm")
+SMALLEST = 65_536
+"""Bytes of a database with a few entries; under a smaller limit nearly nothing is kept."""
+
+_FILES = (DBNAME, f"{DBNAME}-journal", f"{DBNAME}-wal", f"{DBNAME}-shm")
 _UNAVAILABLE = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_BUSY,
@@ -36,6 +40,15 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_AUTH,
 }
 """SQLite's codes for a file that is sound and cannot be used now; all others mean a broken one."""
+
+_TABLES = {
+    "Settings": {"key", "value"},
+    "Cache": {
+        *("rowid", "key", "raw", "store_time", "expire_time", "access_time"),
+        *("access_count", "tag", "size", "mode", "filename", "value"),
+    },
+}
+"""The tables of diskcache, and their columns."""
 
 _logger = logging.getLogger("lmclient.cache")
 
@@ -82,11 +95,32 @@ _OPTIONS = {
 }
 
 
+class _Database(diskcache.Cache):  # type: ignore[misc]  # diskcache has no types
+    """Gives up opening after `BUSY` seconds, where diskcache itself tries a locked database for a minute."""
+
+    def __init__(self, directory: str, **options: Any) -> None:
+        self._give_up: float | None = time.monotonic() + BUSY
+        super().__init__(directory, **options)
+        self._give_up = None
+
+    @property
+    def _sql(self) -> Any:
+        return self._con.execute if self._give_up is None else self._execute
+
+    def _execute(self, *statement: Any) -> Any:
+        try:
+            return self._con.execute(*statement)
+        except sqlite3.OperationalError as error:
+            if self._give_up is not None and time.monotonic() > self._give_up:
+                raise diskcache.Timeout from error
+            raise  # diskcache tries again if it is locked
+
+
 class DiskStore:
-    """A directory of `settings.dir`, shared by processes, at most `settings.size_limit` bytes.
+    """A directory of `settings.dir`, shared by processes, of about `settings.size_limit` bytes at most.
 
     Only the user can read it. A database that is broken, or that is something else, is replaced
-    with a warning.
+    with a warning; something else is kept beside it.
     """
 
     workers = 1
@@ -99,6 +133,12 @@ class DiskStore:
         self._log = Path(settings.dir, f"{DBNAME}-wal")
         self._ttl = settings.ttl
         self._size_limit = settings.size_limit
+        if self._size_limit < SMALLEST:
+            _logger.warning(
+                "cache.size_limit is %d bytes, which an empty cache nearly takes by itself; set at least %d.",
+                self._size_limit,
+                SMALLEST,
+            )
         self._cache: Any = None
         self._pid = 0
         self._inode: int | None = None
@@ -126,10 +166,16 @@ class DiskStore:
         )
 
     def contents(self) -> Contents:
-        def count(cache: Any) -> Contents:
-            return Contents(place=str(self._directory), entries=len(cache), bytes=cache.volume())
-
-        return self._do(count)
+        entries = pages = page_size = 0
+        with self._unavailable():
+            if self._current_inode() is not None:
+                with _looking_into(self._database) as database:
+                    if (reason := _foreign(database)) is not None:
+                        raise CacheError(f"The cache in {self._directory} cannot be used: {reason}.")
+                    ((entries,),) = database.execute("SELECT COUNT(*) FROM Cache")
+                    ((pages,),) = database.execute("PRAGMA page_count")
+                    ((page_size,),) = database.execute("PRAGMA page_size")
+        return Contents(place=str(self._directory), entries=entries, bytes=pages * page_size)
 
     def clear(self) -> int:
         return self._do(lambda cache: int(cache.clear()))
@@ -145,7 +191,7 @@ class DiskStore:
             return self._attempt(work)
         except _BrokenError as error:
             with self._unavailable():
-                self._replace(error)
+                self._set_aside(error)
         try:
             return self._attempt(work)
         except _BrokenError as error:
@@ -158,14 +204,19 @@ class DiskStore:
                     self._cache, self._pid = self._open(), os.getpid()
                 return work(self._cache)
             except sqlite3.Error as error:
-                if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _UNAVAILABLE:
+                if _is_unavailable(error):
                     raise
                 raise _BrokenError(str(error)) from error
 
     def _open(self) -> Any:
+        self._inode = self._current_inode()
+        if self._inode is not None:
+            with _looking_into(self._database) as database:
+                if (reason := _foreign(database)) is not None:
+                    raise _ForeignError(reason)
         _make_private(self._directory)
         self._inode = self._current_inode()
-        cache: Any = diskcache.Cache.__new__(diskcache.Cache)
+        cache: Any = _Database.__new__(_Database)
         try:
             cache.__init__(str(self._directory), size_limit=self._size_limit, **_OPTIONS)
         except Exception as error:
@@ -185,16 +236,22 @@ class DiskStore:
             reason = str(error) or "it is locked by another process, or cannot be written"
             raise CacheError(f"The cache in {self._directory} cannot be used: {reason}.") from error
 
-    def _replace(self, reason: Exception) -> None:
+    def _set_aside(self, reason: _BrokenError) -> None:
         """Moves the database out of the way, unless another process has done so already."""
         self.close()
         if self._current_inode() != self._inode:
             return
-        _logger.warning("The cache in %s is unreadable (%s); a new one is begun.", self._directory, reason)
-        aside = tempfile.mkdtemp(prefix="broken-", dir=self._directory)
+        foreign = isinstance(reason, _ForeignError)
+        aside = tempfile.mkdtemp(prefix="foreign-" if foreign else "broken-", dir=self._directory)
         for name in reversed(_FILES):
             with contextlib.suppress(FileNotFoundError):
                 os.replace(self._directory / name, Path(aside, name))
+        if foreign:
+            _logger.warning(
+                "In place of the cache, %s: %s. It is kept in %s.", self._directory, reason, aside
+            )
+            return
+        _logger.warning("The cache in %s is unreadable (%s); a new one is begun.", self._directory, reason)
         shutil.rmtree(aside, ignore_errors=True)
 
     def _current_inode(self) -> int | None:
@@ -206,6 +263,40 @@ class DiskStore:
 
 class _BrokenError(Exception):
     """The database is not one of ours."""
+
+
+class _ForeignError(_BrokenError):
+    """It is somebody else's, and sound."""
+
+
+@contextlib.contextmanager
+def _looking_into(path: Path) -> Iterator[sqlite3.Connection]:
+    """The database, to be read; it has to be there."""
+    # Not `mode=ro`, which would leave the files of a write-ahead log behind.
+    location = f"{path.absolute().as_uri()}?mode=rw"
+    with contextlib.closing(sqlite3.connect(location, uri=True, timeout=BUSY)) as database:
+        yield database
+
+
+def _foreign(database: sqlite3.Connection) -> str | None:
+    """What shows that the database is sound and somebody else's, None if nothing does."""
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    try:
+        for (name,) in database.execute(tables).fetchall():
+            columns = _TABLES.get(name)
+            if columns is None or columns != {
+                row[1] for row in database.execute(f"PRAGMA table_info({name})")
+            }:
+                return f"its database has a table {name!r} that is none of a cache's"
+    except sqlite3.Error as error:
+        if _is_unavailable(error):
+            raise
+        return None  # broken, as opening it will tell
+    return None
+
+
+def _is_unavailable(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _UNAVAILABLE
 
 
 def _make_private(directory: Path) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from lmclient.core.completion import Chunk, Completion, FinishReason
 from lmclient.core.request import CompletionRequest
+from lmclient.core.tools import ToolCall
 from lmclient.profiles.model import ModelProfile
 
 SCHEMA: Literal[1] = 1
@@ -72,14 +73,40 @@ def decode(data: bytes) -> Entry:
         raise ValueError(str(error)) from error
 
 
-def replayed(completion: Completion, request: CompletionRequest, duration: float) -> Completion:
-    """The kept answer as that of another call, which cost nothing and took `duration` seconds."""
-    metadata = completion.metadata
-    if completion.cost is not None:
-        metadata = {**metadata, "saved_cost": str(completion.cost)}
-    asked = {request.profile.name, *(profile.name for profile in request.fallbacks)}
+def separate(completion: Completion) -> Completion:
+    """The same answer, of which nothing that can be changed is shared with the other."""
+    usage = completion.usage
     return msgspec.structs.replace(
         completion,
+        tool_calls=completion.tool_calls and tuple([_separate_call(call) for call in completion.tool_calls]),
+        usage=msgspec.structs.replace(usage, details=_copied(usage.details)),
+        provider_items=completion.provider_items
+        and tuple([_copied(item) for item in completion.provider_items]),
+        metadata=_copied(completion.metadata),
+    )
+
+
+def _separate_call(call: ToolCall) -> ToolCall:
+    return msgspec.structs.replace(call, arguments=_copied(call.arguments))
+
+
+def _copied(value: Any) -> Any:
+    """A copy of what came from JSON; `copy.deepcopy` takes far longer."""
+    if type(value) is dict:
+        return {name: _copied(inner) for name, inner in value.items()} if value else {}
+    if type(value) is list:
+        return [_copied(inner) for inner in value]
+    return value
+
+
+def replayed(completion: Completion, request: CompletionRequest, duration: float) -> Completion:
+    """The kept answer as that of another call, which cost nothing and took `duration` seconds."""
+    answer = separate(completion)
+    if completion.cost is not None:
+        answer.metadata["saved_cost"] = str(completion.cost)
+    asked = {request.profile.name, *(profile.name for profile in request.fallbacks)}
+    return msgspec.structs.replace(
+        answer,
         cost=ZERO,
         cost_source="cache",
         profile=completion.profile if completion.profile in asked else request.profile.name,
@@ -88,7 +115,6 @@ def replayed(completion: Completion, request: CompletionRequest, duration: float
         duration=duration,
         time_to_first_token=duration if request.stream else None,
         cached=True,
-        metadata=metadata,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 
 from lmclient.cache.store import CacheError, Contents
@@ -26,6 +27,8 @@ ANSWER = 2.0
 """Seconds to wait for an answer of the server."""
 BATCH = 500
 
+_logger = logging.getLogger("lmclient.cache")
+
 
 class RedisStore:
     """The keys below `lmclient:completion:` of one Redis database; each ends after `settings.ttl`.
@@ -41,19 +44,31 @@ class RedisStore:
         self._ttl = max(1, round(settings.ttl * 1000))
         self._size_limit = settings.size_limit
         try:
-            self._redis = redis.Redis.from_url(
+            pool = redis.ConnectionPool.from_url(
                 url,
                 socket_connect_timeout=CONNECT,
                 socket_timeout=ANSWER,
-                retry=Retry(NoBackoff(), 1),  # a connection that the server closed meanwhile
+                # For a connection that the server closed meanwhile; one that does not answer is given up.
+                retry=Retry(NoBackoff(), 1, (redis.ConnectionError,)),
             )
-        except ValueError as error:
+            # A URL may ask for text, which not all bytes are.
+            pool.connection_kwargs.update(decode_responses=False, encoding="utf-8")
+            pool.connection_class(**pool.connection_kwargs)  # complains of options that do not exist
+        except (TypeError, ValueError, redis.RedisError) as error:
             raise ConfigurationError(f"cache.redis_url is {self._place}: {error}.") from error
+        self._redis = redis.Redis.from_pool(pool)
 
     def get(self, key: str) -> bytes | None:
         with self._unavailable():
-            value = self._redis.get(PREFIX + key)
-            return value.encode() if isinstance(value, str) else value  # the URL may ask for text
+            try:
+                value = self._redis.get(PREFIX + key)
+            except redis.ResponseError as error:
+                if not str(error).startswith("WRONGTYPE"):
+                    raise
+                _logger.warning("An entry of the cache at %s is unreadable (%s).", self._place, error)
+                return None
+        assert not isinstance(value, str)  # it reads no text
+        return value
 
     def put(self, key: str, value: bytes) -> None:
         if len(value) <= self._size_limit:

@@ -43,15 +43,22 @@ class Workers:
         self._queue: _Queue | None = None
         self._pid = 0
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """What `work` gives, which is called in one of the threads."""
+    async def run(self, work: Callable[[], T], seconds: float) -> T:
+        """What `work` gives, which is called in one of the threads.
+
+        Raises the builtin `TimeoutError` where that takes longer; the work is done all the same.
+        """
         queue = self._queue
         if queue is None or self._pid != os.getpid():
             queue = self._start()
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         queue.put(_Job(work, waker_of(loop), done))
-        return await done
+        timer = loop.call_later(seconds, _settle, done, None, TimeoutError())
+        try:
+            return await done
+        finally:
+            timer.cancel()
 
     async def aclose(self) -> None:
         """Closes the store in its threads, and ends them."""
@@ -94,9 +101,9 @@ def _do(job: _Job, work: Callable[[], object]) -> None:
         job.waker.call(partial(_settle, job.done, result, problem))
 
 
-def _settle(done: asyncio.Future[object], result: object, problem: BaseException | None) -> None:
+def _settle(done: asyncio.Future[Any], result: object, problem: BaseException | None) -> None:
     if done.done():
-        return  # whoever waited was cancelled
+        return  # whoever waited was cancelled, or waits no longer
     if problem is None:
         done.set_result(result)
     else:

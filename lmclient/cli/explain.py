@@ -87,6 +87,8 @@ def _count(profile: ModelProfile, body: dict[str, Any], prompt: str) -> tuple[in
 
 
 def _price_lines(profile: ModelProfile, count: tuple[int, str]) -> Iterator[str]:
+    import msgspec
+
     from lmclient.core.usage import Usage
     from lmclient.spend.prices import price
 
@@ -96,15 +98,17 @@ def _price_lines(profile: ModelProfile, count: tuple[int, str]) -> Iterator[str]
     limit = f"at most {output_tokens} tokens" if output_tokens else "as many tokens as the server allows"
     yield f"Output: {limit}"
     currency = profile.cost.currency
-    whole = price(Usage(input_tokens=input_tokens, output_tokens=output_tokens), profile.cost)
-    # With the output, because the two may be priced together.
     before = price(Usage(input_tokens=input_tokens), profile.cost)
-    if before is None or whole is None:
+    # With the input, because the two may be priced together; and all of it may be reasoning.
+    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+    text = price(usage, profile.cost)
+    reasoning = price(msgspec.structs.replace(usage, reasoning_tokens=output_tokens), profile.cost)
+    if before is None or text is None or reasoning is None:
         yield "Price: unknown; the profile states none"
     elif output_tokens:
         yield (
             f"Price: {_amount(before)} {currency} for the input, "
-            f"at most {_amount(whole - before)} {currency} for the output"
+            f"at most {_amount(max(text, reasoning) - before)} {currency} for the output"
         )
     else:
         yield f"Price: {_amount(before)} {currency} for the input; the output has no limit"

@@ -18,7 +18,7 @@ from lmclient.flows.events import (
     StepFinished,
     StepStarted,
 )
-from lmclient.flows.statistics import FlowStatistics
+from lmclient.flows.statistics import FlowStatistics, shown_costs
 
 ROWS_SHOWN = 20
 """Branches that are listed one by one; the others are counted."""
@@ -64,11 +64,10 @@ class FlowProgress:
     def totals(self) -> str:
         """Calls, tokens and cost so far, in one line."""
         statistics = self._statistics
-        costs = ", ".join(f"{cost.normalize():f} {currency}" for currency, cost in statistics.costs.items())
         cached = f" and {statistics.cached} from the cache" if statistics.cached else ""
         return (
             f"{statistics.requests} requests{cached}, {statistics.input_tokens} input and "
-            f"{statistics.output_tokens} output tokens, cost {costs or 'unknown'}"
+            f"{statistics.output_tokens} output tokens, cost {shown_costs(statistics.costs) or 'unknown'}"
         )
 
     def _close(self, context: AgentContext, error: Exception | None = None) -> None:
@@ -114,6 +113,6 @@ class _Row:
                 parts.append(f"{step.usage.input_tokens} → {step.usage.output_tokens} tokens")
             elif self.received:
                 parts.append(f"{self.received} characters")
-            if step.cost is not None:
-                parts.append(f"{step.cost.normalize():f} {step.currency}")
+            if step.costs:
+                parts.append(shown_costs(step.costs))
         return Text("  ".join(parts))

@@ -59,9 +59,11 @@ def spend(
     Each currency has lines of its own. UNPRICED are attempts that used tokens at an unknown price, which
     no cost includes. In a pipe there are tabs between the columns.
     """
-    groups = [name.strip() for name in by.split(",") if name.strip()]
+    groups = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
     if plot is not None and plot.suffix.lower() not in (".png", ".svg"):
         raise typer.BadParameter(f"{plot} must end in .png or .svg", param_hint="--plot")
+    if as_csv and as_json:
+        raise typer.BadParameter("does not go with --csv", param_hint="--json")
     if watch and (as_csv or as_json or plot):
         raise typer.BadParameter("goes with no other form of output", param_hint="--watch")
     question = _Question(groups, _moment(since, "--since"), _moment(until, "--until"), _pairs(where))
@@ -77,7 +79,7 @@ def spend(
         typer.echo(json.dumps([_values(row, groups) for row in rows], indent=2, ensure_ascii=False))
     elif as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow([*groups, "currency", *_NUMBERS])
+        writer.writerow([*_keys(groups), *_NUMBERS])
         writer.writerows(_values(row, groups).values() for row in rows)
     elif plot is None:
         _print(rows, groups)
@@ -129,9 +131,13 @@ def _pairs(where: list[str] | None) -> dict[str, str | None]:
     return pairs
 
 
+def _keys(groups: Sequence[str]) -> list[str]:
+    """What tells the rows apart: the groups, and the currency if that is none of them."""
+    return list(dict.fromkeys([*groups, "currency"]))
+
+
 def _values(row: SpendRow, groups: Sequence[str]) -> dict[str, Any]:
-    values: dict[str, Any] = {name: row.value(name) for name in groups}
-    values["currency"] = row.currency
+    values: dict[str, Any] = {name: row.value(name) for name in _keys(groups)}
     for name in _NUMBERS:
         number = getattr(row, name)
         values[name] = number if number is None or isinstance(number, int) else f"{number:f}"
@@ -140,11 +146,11 @@ def _values(row: SpendRow, groups: Sequence[str]) -> dict[str, Any]:
 
 def _lines(rows: Sequence[SpendRow], groups: Sequence[str]) -> list[list[str]]:
     """The head of the table and its lines."""
-    head = [name.removeprefix("tag:").replace("_", " ").upper() for name in (*groups, "currency", *_SHOWN)]
-    lines = [head]
+    names = [*_keys(groups), *_SHOWN]
+    lines = [[name.removeprefix("tag:").replace("_", " ").upper() for name in names]]
     for row in rows:
         values = _values(row, groups)
-        cells = [values[name] for name in (*groups, "currency", *_SHOWN)]
+        cells = [values[name] for name in names]
         lines.append(["-" if cell is None else one_line(str(cell)) for cell in cells])
     return lines
 
@@ -166,16 +172,25 @@ def _table(rows: Sequence[SpendRow], groups: Sequence[str]) -> Table:
     head, *lines = _lines(rows, groups)
     table = Table(box=None, pad_edge=False)
     for index, name in enumerate(head):
-        table.add_column(name, justify="left" if index <= len(groups) else "right", overflow="fold")
+        table.add_column(name, justify="left" if index < len(_keys(groups)) else "right", overflow="fold")
     for line in lines:
         table.add_row(*map(Text, line))
     return table
 
 
 def _watch(question: _Question) -> None:
+    from rich.console import Group
     from rich.live import Live
+    from rich.text import Text
 
-    with Live(_table(question.ask(), question.by), auto_refresh=False) as live:
+    from lmclient.errors import LMClientError
+
+    table = _table(question.ask(), question.by)
+    with Live(table, auto_refresh=False) as live:
         while True:
             time.sleep(_REFRESH)
-            live.update(_table(question.ask(), question.by), refresh=True)
+            try:
+                table = _table(question.ask(), question.by)
+                live.update(table, refresh=True)
+            except LMClientError as error:  # the question was right before, so this may pass
+                live.update(Group(table, Text(f"{one_line(str(error))} Trying again.")), refresh=True)

@@ -57,6 +57,8 @@ class AsyncCompletionStream:
     _start: Callable[[], Awaitable[ChunkSource]] | None = None
     _source: ChunkSource | None = None
     _ends = False
+    _tells = False
+    _error: BaseException | None = None
     _interruption: LMClientError | None = None
     _completion: Completion | None = None
 
@@ -68,7 +70,7 @@ class AsyncCompletionStream:
         # A dropped stream is closed on the loop that it was made on, None if there was none.
         self._loop = asyncio._get_running_loop()
         self._ready: deque[Chunk] = deque()
-        self._callbacks: list[EndCallback] = []
+        self._callbacks: deque[EndCallback] = deque()
 
     @classmethod
     def of(cls, completion: Completion, chunks: Iterable[Chunk] = ()) -> AsyncCompletionStream:
@@ -81,8 +83,20 @@ class AsyncCompletionStream:
         return isinstance(self._source, _Finished)
 
     def on_end(self, callback: EndCallback) -> None:
-        """Has `callback` awaited once when the stream is over, however it ends, after earlier ones."""
+        """Has `callback` awaited once when the stream is over, however it ends, after earlier ones.
+
+        Of a stream that is over already, it is awaited by whoever next reads or leaves it.
+        """
         self._callbacks.append(callback)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the stream is over: read to its end, failed, or left."""
+        return self._ends
+
+    def replay(self, chunks: Iterable[Chunk]) -> None:
+        """Has the next reader begin with these chunks, whatever was read before."""
+        self._ready = deque(chunks)
 
     @property
     def completion(self) -> Completion:
@@ -120,6 +134,7 @@ class AsyncCompletionStream:
             self._ready.clear()
             return batch
         if self._completion is not None:
+            await self._tell()
             return self._at_end()
         source = self._source or await self._started()
         try:
@@ -154,6 +169,9 @@ class AsyncCompletionStream:
         self._ready.clear()
         if self._completion is None and self._source is not None:
             await self._fail(self._source, asyncio.CancelledError("the caller left the stream"))
+        elif self._callbacks:
+            with anyio.CancelScope(shield=True):
+                await self._tell()
 
     async def interrupt(self, error: LMClientError) -> None:
         """Leaves a stream of this event loop, also one that is just beginning; readers get the error.
@@ -216,17 +234,25 @@ class AsyncCompletionStream:
                 await self._finish(partial, error)
 
     async def _finish(self, completion: Completion, error: BaseException | None) -> None:
-        """Runs all callbacks; one that raises makes the stream fail for those after it."""
         if self._ends:  # one task reads and another closes: the end is told once
             return
         self._ends = True
-        self._completion = completion
+        self._completion, self._error = completion, error
+        await self._tell()
+
+    async def _tell(self) -> None:
+        """Runs the callbacks that have not run; one that raises makes the stream fail for those after it."""
+        if not self._ends or self._tells:
+            return
+        self._tells = True
         raised: BaseException | None = None
-        for callback in self._callbacks:
+        while self._callbacks:
+            callback = self._callbacks.popleft()
             try:
-                self._completion = await callback(self._completion, error) or self._completion
+                self._completion = await callback(self.completion, self._error) or self._completion
             except BaseException as problem:  # raised below, once the later callbacks know of it
-                raised = error = problem
+                raised = self._error = problem
+        self._tells = False
         if raised is not None:
             raise raised
 

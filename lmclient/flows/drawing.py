@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 
 from lmclient.flows.graph import category_mark
+from lmclient.flows.statistics import shown_costs
 from lmclient.flows.trace import TraceStep
 
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 230, 58, 24, 46, 16
@@ -90,8 +91,8 @@ def _lines(step: TraceStep) -> list[str]:
     lines = [name, " · ".join(took)]
     if step.error:
         lines.append(step.error)
-    elif step.cost is not None:
-        lines.append(f"{step.cost.normalize():f} {step.currency}")
+    elif step.costs:
+        lines.append(shown_costs(step.costs))
     return lines
 
 

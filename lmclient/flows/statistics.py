@@ -7,6 +7,7 @@ from decimal import Decimal
 import msgspec
 
 from lmclient.core.completion import Completion
+from lmclient.spend.ledger import EXACT
 
 
 class FlowStatistics(msgspec.Struct):
@@ -36,7 +37,7 @@ class FlowStatistics(msgspec.Struct):
     @property
     def cost(self) -> Decimal | None:
         """What all calls cost together, None where no price is known or currencies differ."""
-        return next(iter(self.costs.values())) if len(self.costs) == 1 else None
+        return only_cost(self.costs)
 
     @property
     def tokens_per_second(self) -> float:
@@ -64,9 +65,7 @@ class FlowStatistics(msgspec.Struct):
 
     def add(self, completion: Completion) -> None:
         """Adds what an answer used, or the part of one that had arrived when its call failed."""
-        if completion.cost is not None:
-            known = self.costs.get(completion.currency, Decimal(0))
-            self.costs[completion.currency] = known + completion.cost
+        add_cost(self.costs, completion)
         if completion.cached:
             self.cached += 1
             return
@@ -77,3 +76,20 @@ class FlowStatistics(msgspec.Struct):
         self.cache_write_tokens += usage.cache_write_tokens
         self.output_tokens += usage.output_tokens
         self.reasoning_tokens += usage.reasoning_tokens
+
+
+def add_cost(costs: dict[str, Decimal], completion: Completion) -> None:
+    """Adds what an answer cost, if that is known, to the costs in its currency."""
+    if completion.cost is not None:
+        known = costs.get(completion.currency, Decimal(0))
+        costs[completion.currency] = EXACT.add(known, completion.cost)
+
+
+def shown_costs(costs: dict[str, Decimal]) -> str:
+    """The costs as text, one beside the other."""
+    return ", ".join(f"{cost.normalize(EXACT):f} {currency}" for currency, cost in costs.items())
+
+
+def only_cost(costs: dict[str, Decimal]) -> Decimal | None:
+    """The cost if there is one currency; different ones are never added up."""
+    return next(iter(costs.values())) if len(costs) == 1 else None

@@ -9,6 +9,7 @@ import msgspec
 
 from lmclient.core.completion import Completion, FinishReason
 from lmclient.core.usage import Usage
+from lmclient.flows.statistics import add_cost, only_cost
 
 
 class TraceStep(msgspec.Struct, kw_only=True):
@@ -16,9 +17,9 @@ class TraceStep(msgspec.Struct, kw_only=True):
 
     `parents` are the ids of the steps that its context came from: several after a merge. `branch` is
     its number, from 1, and the count of branches. `category` and `profile` are None where no model
-    was called. `started` is UTC, `duration` seconds. `usage` and `cost` add up all calls of the step;
-    `cost` is None where no price is known. `finish_reason` is that of the last answer. `error` says
-    what went wrong.
+    was called. `started` is UTC, `duration` seconds. `usage` and `costs`, by currency, add up all calls
+    of the step; `cost` is that in the only `currency`, None where no price is known or currencies
+    differ. `finish_reason` is that of the last answer. `error` says what went wrong.
     """
 
     id: int
@@ -33,8 +34,13 @@ class TraceStep(msgspec.Struct, kw_only=True):
     usage: Usage = Usage()
     cost: Decimal | None = None
     currency: str = "USD"
+    costs: dict[str, Decimal] = {}
     finish_reason: FinishReason | None = None
     error: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.cost is not None and not self.costs:
+            self.costs = {self.currency: self.cost}
 
     @property
     def parent(self) -> int | None:
@@ -48,9 +54,9 @@ class TraceStep(msgspec.Struct, kw_only=True):
         self.finish_reason = completion.finish_reason
         if not completion.cached:
             self.usage = _sum(self.usage, completion.usage)
-        if completion.cost is not None:
-            self.cost = completion.cost + (self.cost or 0)
-            self.currency = completion.currency
+        add_cost(self.costs, completion)
+        self.cost = only_cost(self.costs)
+        self.currency = next(iter(self.costs), self.currency)
 
 
 def _sum(first: Usage, second: Usage) -> Usage:

@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol, runtime_checkable
 
+from lmclient.cache.entry import chunks
 from lmclient.core.completion import Completion
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
+from lmclient.errors import LMClientError
 
 CallNext = Callable[[CompletionRequest], Awaitable[AsyncCompletionStream]]
 """The rest of the chain. Returns once the first chunk (or the whole answer) has arrived."""
@@ -17,9 +19,9 @@ CallNext = Callable[[CompletionRequest], Awaitable[AsyncCompletionStream]]
 class Interceptor(Protocol):
     """Something that every call passes on its way to the provider.
 
-    It may answer without calling on, call on several times, change the request, or wrap the
-    stream. Whoever only needs the end of the stream uses `stream.on_end`. One instance serves all
-    calls of its client, concurrently.
+    It may answer without calling on, call on several times, change the request, wrap the stream, or
+    read it and hand it on all the same. Whoever only needs the end of the stream uses
+    `stream.on_end`. One instance serves all calls of its client, concurrently.
     """
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream: ...
@@ -59,17 +61,28 @@ class Hooks:
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
         before = self.before(request)
-        asked = before if isinstance(before, CompletionRequest) else await before
+        asked = before if isinstance(before, CompletionRequest) or before is None else await before
+        _check_hook(self, "before", asked, CompletionRequest)
         stream = await call_next(asked)
 
         async def end(completion: Completion, error: BaseException | None) -> Completion | None:
             if error is not None:
                 return None
             after = self.after(asked, completion)
-            return after if isinstance(after, Completion) else await after
+            changed = after if isinstance(after, Completion) or after is None else await after
+            _check_hook(self, "after", changed, Completion)
+            return changed
 
         stream.on_end(end)
         return stream
+
+
+def _check_hook(hooks: Hooks, name: str, returned: object, expected: type) -> None:
+    """A hook without a `return` is a mistake that is easily made."""
+    if not isinstance(returned, expected):
+        raise LMClientError(
+            f"{type(hooks).__name__}.{name} returned {returned!r:.60}; expected a {expected.__name__}."
+        )
 
 
 def chain(interceptors: Sequence[Interceptor], last: CallNext) -> CallNext:
@@ -80,11 +93,16 @@ def chain(interceptors: Sequence[Interceptor], last: CallNext) -> CallNext:
     return call
 
 
+def _name(interceptor: object) -> str:
+    return getattr(interceptor, "__name__", type(interceptor).__name__)
+
+
 def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
     """The call that passes one interceptor.
 
     Streams that it was given are closed at once when it fails, or answers in another way. Else what they
-    cost would not be booked, and what they hold kept until they are collected.
+    cost would not be booked, and what they hold kept until they are collected. What it has read of one
+    that is over by now, the caller gets as well.
     """
     owner = getattr(interceptor, "__self__", interceptor)
     if Forwarding in type(owner).__bases__:
@@ -100,6 +118,11 @@ def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
 
         try:
             answer = await interceptor(request, call_on)
+            if not isinstance(answer, AsyncCompletionStream):
+                raise LMClientError(
+                    f"The interceptor {_name(owner)} returned {answer!r:.60}; expected a stream, such as "
+                    "AsyncCompletionStream.of(completion)."
+                )
         except BaseException:
             for stream in given:
                 await stream.aclose()
@@ -107,6 +130,8 @@ def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
         for stream in given if answer.is_whole else ():
             if stream is not answer:
                 await stream.aclose()
+        if request.stream and answer.has_ended:
+            answer.replay(chunks(answer.completion))
         return answer
 
     return call

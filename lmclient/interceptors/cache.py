@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from lmclient.cache.completions import CompletionCache
-from lmclient.cache.entry import chunks, is_good, key_of, replayed
+from lmclient.cache.entry import chunks, is_good, key_of, replayed, separate
 from lmclient.core.completion import Completion
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
@@ -28,8 +30,8 @@ class CacheInterceptor:
     Two requests are the same if all that is sent is the same, the key aside. That holds at any
     temperature: with the cache on, a sampled answer is given again as well (a `seed` asks for
     another one, `skip_cache` for a new one, which is then kept). Only good answers are kept: see
-    `lmclient.cache.entry.is_good`. Equal calls at the same time, on one event loop, make one
-    request.
+    `lmclient.cache.entry.is_good`. A profile without a `model` is always asked: which model that is,
+    its server may decide anew. Equal calls at the same time, on one event loop, make one request.
 
     A hit costs nothing: `cost` 0, `cost_source` "cache", `requests` 0, `cached` True, and
     `metadata["saved_cost"]` says what the answer had cost. `hits` and `misses` count since the
@@ -52,7 +54,7 @@ class CacheInterceptor:
         if isinstance(flight, Completion):
             return self._hit(flight, request, started)
         try:
-            kept = await self._cache.get(key)
+            kept = await self._cache.get(key, request.deadline)
             if kept is None:
                 self.misses += 1
                 return await self._ask(request, call_next, key, flight)
@@ -86,9 +88,11 @@ class CacheInterceptor:
             finally:
                 if flight is not None:
                     # What failed half-way may succeed for those to whom nothing was delivered.
-                    self._flights.land(flight, completion if error is None else None)
+                    self._flights.land(flight, separate(completion) if error is None else None)
 
         if request.stream:
+            if flight is not None:
+                flight.stream = weakref.ref(stream)
             stream.on_end(end)
             return stream
         completion = await stream.wait()
@@ -97,22 +101,37 @@ class CacheInterceptor:
 
     async def _keep(self, completion: Completion, request: CompletionRequest, key: str | None) -> None:
         """Keeps a good answer under the profile that gave it, which may be a fallback."""
-        if not is_good(completion):
+        if not is_good(completion) or not _fits(completion, request.options.response_format):
             return
         for profile in (request.profile, *request.fallbacks):
             if profile.name == completion.profile:
                 answered = key if profile is request.profile else self._key(request, profile)
                 if answered is not None:
-                    await self._cache.put(answered, _by_itself(completion), profile)
+                    await self._cache.put(answered, _by_itself(completion), profile, request.deadline)
                 return
 
     def _key(self, request: CompletionRequest, profile: ModelProfile) -> str | None:
-        """The key of the request at a profile; None if it cannot be sent there, which it will say itself."""
+        """The key of the request at a profile; None if nothing tells it apart, or it cannot be sent there."""
+        if not profile.model:
+            return None
         try:
             asked = msgspec.structs.replace(request, profile=_without_credentials(profile))
             return key_of(self._fingerprint(asked), profile)
-        except LMClientError:
+        except (LMClientError, NotImplementedError):  # the latter: a provider that has no preview
             return None
+
+
+def _fits(completion: Completion, response_format: Any) -> bool:
+    """Whether the answer is of the format that was asked for, if it is to be one by itself."""
+    if response_format is None or completion.tool_calls:
+        return True
+    from lmclient.core.structured import parse_completion
+
+    try:
+        parse_completion(completion, response_format)
+    except Exception:  # also what the application's own validators raise, which is not to come from here
+        return False
+    return True
 
 
 def _by_itself(completion: Completion) -> Completion:

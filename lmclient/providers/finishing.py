@@ -64,7 +64,7 @@ def _note_own_price(answer: Answer, usage: Usage, profile: ModelProfile) -> None
     if profile.cost.currency == "USD":
         computed = price(usage, profile.cost)
         if computed is not None:
-            answer.metadata["computed_cost"] = computed
+            answer.metadata["computed_cost"] = str(computed)  # as it is after a trip through JSON
 
 
 def estimated_usage(request: CompletionRequest, answer: Answer) -> Usage:

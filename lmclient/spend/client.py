@@ -17,7 +17,10 @@ Where = Mapping[str, str | None]
 
 
 class AsyncSpend:
-    """Reads the ledger of a client. Every method raises `ConfigurationError` if it cannot be opened.
+    """Reads the ledger of a client.
+
+    Every method raises `ConfigurationError` if it cannot be opened, and `LMClientError` for arguments
+    that are none.
 
     `since` and `until` are a `date` (a day in UTC; `until` includes it) or a `datetime` (`until`
     excludes it; one without a time zone is local time). `where` takes what `by` takes, with the value
@@ -50,7 +53,7 @@ class AsyncSpend:
         return reports.total(await self.report((), since=since, until=until, where=where))
 
     async def records(self, limit: int = 100) -> list[SpendRecord]:
-        """The records that were booked last, the newest first."""
+        """The records that were booked last, the newest first, `limit` at most."""
         return await self._ledger.read(reports.records(limit))
 
 

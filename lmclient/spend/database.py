@@ -43,6 +43,10 @@ class Database(Protocol):
         """Keeps other processes from doing the same until the transaction is over."""
         ...
 
+    def has_table(self, name: str) -> bool:
+        """Whether there is such a table."""
+        ...
+
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Runs one statement; its rows."""
         ...
@@ -56,7 +60,11 @@ class Database(Protocol):
         ...
 
     def may_pass(self, error: BaseException) -> bool:
-        """Whether what failed with this error may work later: locked, full, not reachable."""
+        """Whether what failed with this error may work later: locked, full, read-only, not reachable."""
+        ...
+
+    def is_in_place(self) -> bool:
+        """Whether the connection, if there is one, is to what a new one would be to: no file was replaced."""
         ...
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from lmclient.errors import ConfigurationError, LMClientError
 from lmclient.profiles.secrets import public_url
 from lmclient.spend.database import Database, Row, connect
 from lmclient.spend.records import SpendRecord
@@ -61,8 +62,19 @@ class Ledger:
         self.is_open = False
 
     async def open(self) -> None:
-        """Creates or updates the tables. Raises `ConfigurationError` if that is not possible."""
-        await self.run(_nothing)
+        """Creates or updates the tables.
+
+        Raises `ConfigurationError` if that is not possible, or if they cannot be written.
+        """
+        try:
+            await self.run(_write_nothing)
+        except ConfigurationError:
+            raise
+        except Exception as error:  # of two drivers, or already ours
+            problem = error if isinstance(error, LMClientError) else unusable(public_url(self._url), error)
+            raise ConfigurationError(
+                f"{problem} Set spend.url to another one, or spend.enabled to false."
+            ) from error
         self.is_open = True
 
     async def book(self, records: Sequence[SpendRecord]) -> None:
@@ -131,8 +143,9 @@ class Ledger:
             database.close()
 
 
-def _nothing(database: Database) -> None:
-    """Work that only has the ledger opened."""
+def _write_nothing(database: Database) -> None:
+    """Work that fails if rows cannot be written; that a transaction begins says nothing in SQLite."""
+    database.execute("INSERT INTO lmclient_spend SELECT * FROM lmclient_spend WHERE 1 = 0")
 
 
 def row_of(record: SpendRecord) -> Row:

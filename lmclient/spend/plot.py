@@ -34,31 +34,37 @@ def plot(rows: Sequence[SpendRow], by: Sequence[str], path: Path) -> None:
         series = _series(own, by)
         places = list(dict.fromkeys(_place(row, by) for row in own))
         bottoms = [0.0] * len(places)
-        for label, bars in series.items():
+        for number, bars in enumerate(series.values()):
             heights = [bars.get(place, 0.0) for place in places]
-            axes.bar(places, heights, bottom=bottoms, label=label)
+            axes.bar(range(len(places)), heights, bottom=bottoms, label=str(number))
             bottoms = [bottom + height for bottom, height in zip(bottoms, heights, strict=True)]
         axes.set_ylabel(f"cost in {currency}")
+        axes.set_xticks(range(len(places)), [_shown(place) for place in places])
         axes.tick_params(axis="x", labelrotation=90 if len(places) > MAX_LEVEL_LABELS else 0)
         if len(by) > 1 and series:
-            axes.legend(title=", ".join(by[1:]), fontsize="small")
+            legend = axes.legend(title=", ".join(by[1:]), fontsize="small")
+            # Set afterwards, since a label that begins with an underscore would be left out.
+            for text, values in zip(legend.get_texts(), series, strict=True):
+                text.set_text(", ".join(map(_shown, values)))
     try:
         figure.savefig(path, format=path.suffix[1:].lower())
     except OSError as error:
         raise ConfigurationError(f"The plot {path} cannot be written: {error}.") from error
 
 
-def _series(rows: Sequence[SpendRow], by: Sequence[str]) -> dict[str, dict[str, float]]:
-    """For each colour its name, and the heights by place."""
-    series: dict[str, dict[str, float]] = {}
+def _series(
+    rows: Sequence[SpendRow], by: Sequence[str]
+) -> dict[tuple[str | None, ...], dict[str | None, float]]:
+    """For each colour its values, and the heights by place."""
+    series: dict[tuple[str | None, ...], dict[str | None, float]] = {}
     for row in rows:
-        label = ", ".join(_shown(row.value(name)) for name in by[1:])
-        series.setdefault(label, {})[_place(row, by)] = float(row.cost or 0)
-    return dict(sorted(series.items()))
+        values = tuple(row.value(name) for name in by[1:])
+        series.setdefault(values, {})[_place(row, by)] = float(row.cost or 0)
+    return dict(sorted(series.items(), key=lambda item: [(value is None, value or "") for value in item[0]]))
 
 
-def _place(row: SpendRow, by: Sequence[str]) -> str:
-    return _shown(row.value(by[0])) if by else "all"
+def _place(row: SpendRow, by: Sequence[str]) -> str | None:
+    return row.value(by[0]) if by else "all"
 
 
 def _shown(value: str | None) -> str:

@@ -13,6 +13,10 @@ from lmclient.spend.database import Row
 
 CONNECT_TIMEOUT = 10
 """Seconds, where the URL does not say."""
+_CAN_PASS = ("25006", "42P01", "42501")
+"""Read-only (a standby after a failover), no such table, no right to it: what an administrator mends."""
+_TOO_LARGE = "54"
+"""The class of what exceeds a limit of Postgres, such as a key too long for an index; it stays so."""
 _LOCK = 0x6C6D636C  # "lmcl": any number that other programs do not use
 
 
@@ -46,6 +50,9 @@ class PostgresDatabase:
     def lock(self) -> None:
         self.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
 
+    def has_table(self, name: str) -> bool:
+        return bool(self.execute("SELECT to_regclass(?) IS NOT NULL", (name,))[0][0])
+
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         assert self._connection is not None
         cursor = self._connection.execute(_query(statement), parameters)
@@ -61,7 +68,15 @@ class PostgresDatabase:
             self.execute_many(statement, rows)
 
     def may_pass(self, error: BaseException) -> bool:
-        return isinstance(error, psycopg.OperationalError)
+        if not isinstance(error, psycopg.Error):
+            return False
+        state = error.sqlstate or ""
+        if state in _CAN_PASS:
+            return True
+        return isinstance(error, psycopg.OperationalError) and not state.startswith(_TOO_LARGE)
+
+    def is_in_place(self) -> bool:
+        return True  # a server that goes away ends its connections
 
     def close(self) -> None:
         if self._connection is not None:

@@ -27,6 +27,11 @@ _SUMS = """COUNT(*), SUM(final), SUM(requests), SUM(input_tokens), SUM(cached_in
 # Two halves each, since a database's sum of 64-bit integers could overflow.
 _ODD = "(cost_pico IS NULL AND cost IS NOT NULL OR saved_pico IS NULL AND saved_cost IS NOT NULL)"
 
+_FIRST = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+_LAST = datetime.datetime.max.replace(tzinfo=datetime.UTC)
+_MOST_ROWS = 2**63 - 1
+"""The highest limit that both databases take."""
+
 
 class SpendRow(msgspec.Struct, frozen=True, kw_only=True):
     """The sum of the attempts that are alike in what the report is grouped by, and in currency.
@@ -34,8 +39,9 @@ class SpendRow(msgspec.Struct, frozen=True, kw_only=True):
     Only the fields that the report is grouped by are set; `day` is a day in UTC, `tags` has the tags
     of `tag:NAME`. `calls` counts calls by their last attempt, `requests` HTTP requests. `cost` is
     None where no attempt has a known price; `unpriced` counts the attempts that used tokens at an
-    unknown price, `estimated` those whose tokens were estimated. `saved_cost` is what answers of the
-    cache would have cost.
+    unknown price, `estimated` those whose tokens were estimated. Answers of the cache count as calls and
+    attempts with the tokens that they once took, but make no requests and cost nothing; `saved_cost` is
+    what they would have cost.
     """
 
     day: datetime.date | None = None
@@ -73,19 +79,23 @@ class Filter(NamedTuple):
 def report(
     by: Sequence[str], since: When | None, until: When | None, where: Mapping[str, str | None]
 ) -> Callable[[Database], list[SpendRow]]:
-    """A query for the rows of a report. Raises `LMClientError` for a group that does not exist."""
+    """A query for the rows of a report.
+
+    Raises `LMClientError` for a group that does not exist, and for what is no moment.
+    """
     for name in (*by, *where):
-        if name not in GROUPS and not (name.startswith("tag:") and len(name) > 4):
+        if name not in GROUPS and not (isinstance(name, str) and name.startswith("tag:") and len(name) > 4):
             raise LMClientError(
                 f"A report has no {name!r}; there are {', '.join(GROUPS)} and tag:NAME (such as tag:user)."
             )
-    groups = [name for name in by if name != "currency"]
+    groups = list(dict.fromkeys(name for name in by if name != "currency"))
+    start, end = _start(since, "since"), _end(until)
 
     def query(database: Database) -> list[SpendRow]:
         keys = [_column(database, name) for name in (*groups, "currency")]
         columns = ", ".join(key for key, _ in keys)
         names = [name for _, parameters in keys for name in parameters]
-        filter = _filter(database, since, until, where)
+        filter = _filter(database, start, end, where)
         ordinals = ", ".join(str(number + 1) for number in range(len(keys)))
         rows = database.execute(
             f"SELECT {columns}, {_SUMS} FROM lmclient_spend WHERE {filter.condition} GROUP BY {ordinals}",
@@ -108,13 +118,15 @@ def total(rows: Iterable[SpendRow]) -> dict[str, Decimal]:
 
 
 def records(limit: int) -> Callable[[Database], list[SpendRecord]]:
-    """A query for the newest records, the newest first."""
+    """A query for the newest records, the newest first. Raises `LMClientError` for a wrong limit."""
+    if not isinstance(limit, int) or limit < 0:
+        raise LMClientError(f"limit is {limit!r}; expected a number of records, 0 or more.")
 
     def query(database: Database) -> list[SpendRecord]:
         rows = database.execute(
             f"SELECT {', '.join(COLUMNS)} FROM lmclient_spend "
             "ORDER BY day DESC, time DESC, attempt DESC LIMIT ?",
-            (limit,),
+            (min(limit, _MOST_ROWS),),
         )
         return [_record(row) for row in rows]
 
@@ -130,10 +142,13 @@ def _column(database: Database, name: str) -> tuple[str, list[object]]:
 
 
 def _filter(
-    database: Database, since: When | None, until: When | None, where: Mapping[str, str | None]
+    database: Database,
+    start: datetime.datetime | None,
+    end: datetime.datetime | None,
+    where: Mapping[str, str | None],
 ) -> Filter:
     conditions, parameters = ["1 = 1"], list[object]()
-    for moment, sign in ((_start(since), ">="), (_end(until), "<")):
+    for moment, sign in ((start, ">="), (end, "<")):
         if moment is not None:
             # The rows are found by their day; the time makes it exact.
             conditions += [f"day {sign.rstrip('=')}= ?", f"time {sign} ?"]
@@ -147,17 +162,25 @@ def _filter(
     return Filter(" AND ".join(conditions), parameters)
 
 
-def _start(moment: When | None) -> datetime.datetime | None:
-    if moment is None or isinstance(moment, datetime.datetime):
-        return None if moment is None else moment.astimezone(datetime.UTC)
-    return datetime.datetime.combine(moment, datetime.time(), datetime.UTC)
+def _start(moment: When | None, name: str) -> datetime.datetime | None:
+    if moment is None:
+        return None
+    if isinstance(moment, datetime.datetime):
+        try:
+            return moment.astimezone(datetime.UTC)
+        except (OverflowError, ValueError):  # in UTC it would be before the year 1, or after 9999
+            return _FIRST if moment.year == 1 else _LAST
+    if isinstance(moment, datetime.date):
+        return datetime.datetime.combine(moment, datetime.time(), datetime.UTC)
+    raise LMClientError(f"{name} is {moment!r}; expected a date or a datetime.")
 
 
 def _end(moment: When | None) -> datetime.datetime | None:
     """The moment before which rows count: after the whole day if it is a date."""
-    if moment is None or isinstance(moment, datetime.datetime):
-        return _start(moment)
-    return _start(moment + datetime.timedelta(days=1))
+    start = _start(moment, "until")
+    if start is None or isinstance(moment, datetime.datetime):
+        return start
+    return _LAST if moment == datetime.date.max else start + datetime.timedelta(days=1)
 
 
 def _microseconds(moment: datetime.datetime) -> int:

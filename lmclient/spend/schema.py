@@ -75,13 +75,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 def migrate(database: Database, migrations: tuple[tuple[str, ...], ...] = MIGRATIONS) -> None:
     """Brings the tables up to date, in one transaction that only one process at a time can be in.
 
-    Raises `ConfigurationError` if a newer version of lmclient has written them.
+    If they are, it only reads, and waits for nobody. Raises `ConfigurationError` if a newer version of
+    lmclient has written them.
     """
+    with database.transaction(write=False):
+        if database.has_table("lmclient_schema") and _version(database) == len(migrations):
+            return
     with database.transaction():
         database.lock()
         database.execute("CREATE TABLE IF NOT EXISTS lmclient_schema (version INTEGER NOT NULL)")
-        rows = database.execute("SELECT MAX(version) FROM lmclient_schema")
-        version: int = rows[0][0] or 0
+        version = _version(database)
         if version > len(migrations):
             raise ConfigurationError(
                 f"The ledger {database.name} was written by a newer version of lmclient (schema {version}, "
@@ -91,3 +94,8 @@ def migrate(database: Database, migrations: tuple[tuple[str, ...], ...] = MIGRAT
             for statement in statements:
                 database.execute(statement.format(**database.type_names))
             database.execute("INSERT INTO lmclient_schema (version) VALUES (?)", (number,))
+
+
+def _version(database: Database) -> int:
+    rows = database.execute("SELECT MAX(version) FROM lmclient_schema")
+    return rows[0][0] or 0

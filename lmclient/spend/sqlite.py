@@ -33,6 +33,8 @@ class SqliteDatabase:
             raise ConfigurationError("spend.url must name a file: sqlite:///ledger.sqlite3.")
         self.name = path
         self._connection: sqlite3.Connection | None = None
+        self._path = path
+        self._identity: tuple[int, int] | None = None
         self._in_use = threading.Lock()
         _known(self)
 
@@ -69,6 +71,9 @@ class SqliteDatabase:
     def lock(self) -> None:
         pass  # BEGIN IMMEDIATE is the lock
 
+    def has_table(self, name: str) -> bool:
+        return bool(self.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,)))
+
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         assert self._connection is not None
         return self._connection.execute(statement, parameters).fetchall()
@@ -89,6 +94,9 @@ class SqliteDatabase:
     def may_pass(self, error: BaseException) -> bool:
         return isinstance(error, sqlite3.OperationalError | OSError) or type(error) is sqlite3.DatabaseError
 
+    def is_in_place(self) -> bool:
+        return self._connection is None or _identity(self._path) == self._identity
+
     def close(self) -> None:
         with self._in_use:
             self._disconnect()
@@ -96,6 +104,8 @@ class SqliteDatabase:
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = _connect(self.name)
+            self._path = os.path.abspath(self.name)
+            self._identity = _identity(self._path)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -115,6 +125,15 @@ def _connect(path: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What tells the file at a path from others, None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

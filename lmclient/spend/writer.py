@@ -22,6 +22,8 @@ MAX_GROUP = 1000
 TRIES = 3
 RETRY_EVERY = 5.0
 """Seconds after which rows that could not be written are tried again, if nothing else is written."""
+LOOK_EVERY = 1.0
+"""Seconds after which a writer that is in use looks whether its file was removed or replaced."""
 MAX_KEPT = 100_000
 """Calls whose rows are kept in memory while the database cannot be written; about 1 kB each."""
 
@@ -54,9 +56,9 @@ class Writer:
     """Commits entries in the order in which they came, on one thread with one connection.
 
     The thread starts with the first entry. It is of one process: after a fork, a child makes a
-    writer of its own. Rows that cannot be written because the database is locked, full or away are
-    kept and tried again, and an error is logged; the entry counts as done, since an answer that was
-    paid for must reach its caller. Work that fails gets its exception.
+    writer of its own. Rows that cannot be written because the database is locked, full, read-only or
+    away are kept and tried again, and an error is logged; the entry counts as done, since an answer
+    that was paid for must reach its caller. Work that fails gets its exception.
     """
 
     def __init__(self, connect: Callable[[], Database], name: str, insert: str) -> None:
@@ -100,9 +102,14 @@ class Writer:
         # Only this frame holds the connection, so that a forked child, where the thread does not
         # exist, can neither use nor close it.
         database: Database | None = None
-        going_on = True
+        going_on, looked = True, time.monotonic()
         while going_on:
             group, going_on = self._next_group()
+            if database is not None and (now := time.monotonic()) - looked >= LOOK_EVERY:
+                looked = now
+                if not database.is_in_place():
+                    self._leave(database)
+                    database = None
             if database is not None and not self._kept and self._is_written_alone(database, group):
                 _tell(group)
                 group.clear()
@@ -112,10 +119,23 @@ class Writer:
                 database = self._opened(kept + group)
             if database is not None:
                 self._commit(database, kept + group)
+            if database is not None and self._kept:
+                # Opened anew for the next try: by then it may be on another server, or without its tables.
+                database.close()
+                database = None
             _tell(group)
             group.clear()  # or the last entry would keep its event loop while this waits
         if database is not None:
             database.close()
+
+    def _leave(self, database: Database) -> None:
+        """Closes a file that nobody will find any more."""
+        logger.error(
+            "The ledger %s was removed or replaced; going on with what is there now. What was booked in the "
+            "last second may be lost.",
+            self._name,
+        )
+        database.close()
 
     def _is_written_alone(self, database: Database, group: list[Entry]) -> bool:
         """Writes a group that is one row, the usual case, by the shortest way; whether that was possible."""
@@ -151,20 +171,28 @@ class Writer:
     def _commit(self, database: Database, group: list[Entry]) -> None:
         if not group:
             return
-        problem = self._try(database, group)
+        problem = self._try(database, group, 1 if len(group) > 1 else TRIES)
         if problem is None:
             return
-        if database.may_pass(problem):
-            self._keep(group, problem)
-        elif len(group) > 1:
-            for entry in group:  # one of them cannot be written: the others are not to suffer
-                self._commit(database, [entry])
-        else:
-            group[0].error = problem if group[0].work is not None else None
-            logger.error("A row cannot be written to the ledger %s: %s", self._name, problem)
+        failed: list[Entry] = []
+        for number, entry in enumerate(group):  # one may be at fault: the others are not to suffer
+            error = problem if len(group) == 1 else self._try(database, [entry], 1)
+            if error is None:
+                continue
+            if not database.may_pass(error):
+                entry.error = error if entry.work is not None else None
+                logger.error("A row cannot be written to the ledger %s: %s", self._name, error)
+                continue
+            problem = error
+            failed.append(entry)
+            if len(failed) == 2:  # so it is not one of them, but the database
+                failed += group[number + 1 :]
+                break
+        if failed:
+            self._keep(failed, problem)
 
-    def _try(self, database: Database, group: list[Entry]) -> Exception | None:
-        """Commits the group, if need be at a second or third try; what stood against it."""
+    def _try(self, database: Database, group: list[Entry], most: int) -> Exception | None:
+        """Commits the group, if need be at a later one of `most` tries; what stood against it."""
         tries = 0
         while True:
             try:
@@ -172,7 +200,7 @@ class Writer:
                 return None
             except Exception as error:  # a thread's boundary: whoever waits is told
                 tries += 1
-                if tries == TRIES or not database.may_pass(error):
+                if tries == most or not database.may_pass(error):
                     return error
             time.sleep(0.05 * 2**tries)
 

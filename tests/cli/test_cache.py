@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 
 import pytest
 
@@ -42,3 +44,22 @@ def test_a_cache_that_cannot_be_used_is_one_line(run, home, monkeypatch):
     done = run("cache", "stats")
     assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "cannot be used" in done.stderr
+
+
+def test_stats_of_no_cache_make_none(run, home, monkeypatch):
+    monkeypatch.setenv("LMCLIENT_CACHE__DIR", str(home / "somewhere"))
+    assert "entries  0\n" in run("cache", "stats").stdout
+    assert not (home / "somewhere").exists()
+
+
+def test_stats_leave_what_is_no_cache(run, home, monkeypatch):
+    monkeypatch.setenv("LMCLIENT_CACHE__DIR", str(home))
+    file = home / "cache.db"
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        database.execute("CREATE TABLE Cache (id, precious)")
+    for content in (file.read_bytes(), b"garbage"):
+        file.write_bytes(content)
+        others = {*home.iterdir()}
+        done = run("cache", "stats")
+        assert (done.exit_code, "cannot be used" in done.stderr) == (1, True)
+        assert (file.read_bytes(), {*home.iterdir()}) == (content, others)

@@ -111,6 +111,12 @@ def test_explain_shows_the_request_and_its_price(run, write_profile):
     ]
 
 
+def test_explain_prices_an_output_that_is_all_reasoning(run, write):
+    head = f'provider = "openai-chat"\nmodel = "m"\nurl = "{URL}"\nmax_tokens = 1000\n'
+    write("thinking.toml", f'{head}[cost]\ninput = "1"\noutput = "8"\nreasoning = "80"')
+    assert run("profiles", "explain", "thinking").stdout.endswith("at most 0.08 USD for the output\n")
+
+
 def test_explain_sends_nothing(run, fault):
     fault("ok")
     assert run("profiles", "explain", "ok", "Hi").exit_code == 0

@@ -273,3 +273,63 @@ async def test_abort_frees_the_source_without_waiting() -> None:
     stream.abort()
     assert source.aborted
     assert stream.completion.text == "a"
+
+
+async def test_a_callback_that_comes_after_the_end_runs_when_the_stream_is_read_again() -> None:
+    ends, stream = Ends(), AsyncCompletionStream(Source([A]))
+    await stream.wait()
+    stream.on_end(ends.note("late", text="x"))
+    assert ends.seen == []
+    assert (await stream.wait()).text == "x"
+    await stream.aclose()
+    assert ends.seen == [("late", "a", None)]
+
+
+async def test_a_callback_that_comes_after_the_end_runs_when_the_stream_is_closed() -> None:
+    ends, stream = Ends(), AsyncCompletionStream(Source([A]))
+    await stream.wait()
+    stream.on_end(ends.note("late"))
+    await stream.aclose()
+    assert ends.seen == [("late", "a", None)]
+
+
+async def test_a_callback_that_comes_after_an_error_is_told_of_it() -> None:
+    error, ends = StreamInterruptedError("cut"), Ends()
+    stream = AsyncCompletionStream(Source([A], error=error))
+    with pytest.raises(StreamInterruptedError):
+        await stream.wait()
+    stream.on_end(ends.note("late"))
+    await stream.aclose()
+    assert ends.seen == [("late", "a", error)]
+
+
+async def test_a_callback_that_comes_after_the_stream_was_left_is_told_so() -> None:
+    ends, stream = Ends(), AsyncCompletionStream(Source([A], [B]))
+    await anext(stream)
+    await stream.aclose()
+    stream.on_end(ends.note("late"))
+    assert list(await stream.next_batch()) == []
+    assert [type(error) for _, _, error in ends.seen] == [asyncio.CancelledError]
+
+
+async def test_callbacks_do_not_overtake_one_that_still_runs() -> None:
+    order: list[str] = []
+    begun, going_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(completion: Completion, error: BaseException | None) -> None:
+        begun.set()
+        await going_on.wait()
+        order.append("slow")
+
+    async def late(completion: Completion, error: BaseException | None) -> None:
+        order.append("late")
+
+    stream = AsyncCompletionStream(Source([A]))
+    stream.on_end(slow)
+    reading = asyncio.create_task(stream.wait())
+    await begun.wait()
+    stream.on_end(late)
+    await stream.aclose()
+    going_on.set()
+    await reading
+    assert order == ["slow", "late"]

@@ -39,6 +39,16 @@ ANSWER = Completion(
 )
 
 
+def change(completion: Completion) -> None:
+    """Does to a completion what its caller may."""
+    for call in completion.tool_calls:
+        assert call.arguments is not None
+        call.arguments["city"] = "changed"
+    completion.usage.details["changed"] = True
+    completion.provider_items[0]["type"] = "changed"
+    completion.metadata["logprobs"].append("changed")
+
+
 def profile(name: str = "first", **values: Any) -> ModelProfile:
     return ModelProfile(**{"name": name, "provider": "openai-chat", "model": "m-1", **values})
 

@@ -17,13 +17,14 @@ from lmclient import (
     Completion,
     CompletionRequest,
     FinishReason,
+    Options,
     ToolCall,
 )
 from lmclient.errors import ContextOverflowError, ServerError, StreamInterruptedError
 from lmclient.interceptors.base import chain
 from lmclient.settings import CacheSettings
 
-from .model_in_test import ANSWER, CALLS, Model, profile, request
+from .model_in_test import ANSWER, CALLS, Model, change, profile, request
 
 
 def fingerprint(asked: CompletionRequest) -> str:
@@ -43,6 +44,20 @@ async def complete(cache: CacheInterceptor, model: Any, asked: CompletionRequest
     return await stream.wait()
 
 
+def expected(hit: Completion, category: str) -> Completion:
+    """What a hit has to be."""
+    return msgspec.structs.replace(
+        ANSWER,
+        cost=Decimal(0),
+        cost_source="cache",
+        cached=True,
+        profile="first",
+        category=category,
+        duration=hit.duration,
+        metadata={"logprobs": [-0.5], "saved_cost": "0.000123"},
+    )
+
+
 async def is_hit(cache: CacheInterceptor, asked: CompletionRequest) -> bool:
     return (await complete(cache, Model(), asked)).cached
 
@@ -59,17 +74,15 @@ async def test_the_same_request_is_answered_once(cache, first, second):
 async def test_a_hit_is_the_answer_and_costs_nothing(cache):
     await complete(cache, Model(), request())
     hit = await complete(cache, Model(), request(category="xl"))
-    expected = msgspec.structs.replace(
-        ANSWER,
-        cost=Decimal(0),
-        cost_source="cache",
-        cached=True,
-        profile="first",
-        category="xl",
-        duration=hit.duration,
-        metadata={"logprobs": [-0.5], "saved_cost": "0.000123"},
-    )
-    assert hit == expected
+    assert hit == expected(hit, "xl")
+
+
+async def test_what_a_caller_does_to_a_hit_is_not_in_the_next(cache):
+    await complete(cache, Model(), request())
+    first = await complete(cache, Model(), request())
+    change(first)
+    again = await complete(cache, Model(), request())
+    assert again == expected(again, "m")
 
 
 async def test_a_hit_without_a_price_has_no_saving(cache):
@@ -219,11 +232,41 @@ async def test_a_request_that_has_no_key_is_made(cache, monkeypatch):
     assert model.calls == 2
 
 
-async def test_an_answer_that_repeats_the_key_is_not_kept(cache):
-    secret = profile(api_key="sk-secret-0123")
-    await complete(
-        cache, Model(msgspec.structs.replace(ANSWER, text="Your sk-secret-0123")), request(profile=secret)
-    )
+async def test_a_provider_without_a_preview_has_no_keys(cache, monkeypatch):
+    def cannot(asked: CompletionRequest) -> str:
+        raise NotImplementedError
+
+    monkeypatch.setattr(cache, "_fingerprint", cannot)
+    assert not (await complete(cache, Model(), request())).cached
+
+
+async def test_a_profile_that_leaves_the_model_to_its_server_is_always_asked(cache):
+    model = Model()
+    for _ in range(2):
+        assert not (await complete(cache, model, request(profile=profile(model="")))).cached
+    assert model.calls == 2
+
+
+class River(msgspec.Struct):
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"), [('{"name": "Aare"}', True), ('{"name": 5}', False), ("The Aare.", False)]
+)
+async def test_an_answer_that_is_not_of_the_format_asked_for_is_not_kept(cache, text, kept):
+    answer = msgspec.structs.replace(ANSWER, text=text, tool_calls=(), finish_reason=FinishReason.STOP)
+    asked = request(options=Options(response_format=River))
+    await complete(cache, Model(answer), asked)
+    assert await is_hit(cache, asked) is kept
+
+
+@pytest.mark.parametrize("key", ["sk-secret-0123", 'pass"word\\0123'], ids=["plain", "to be escaped"])
+@pytest.mark.parametrize("in_json", [False, True], ids=["as text", "in JSON"])
+async def test_an_answer_that_repeats_the_key_is_not_kept(cache, key, in_json):
+    secret = profile(api_key=key)
+    text = msgspec.json.encode({"key": key}).decode() if in_json else f"Your {key}"
+    await complete(cache, Model(msgspec.structs.replace(ANSWER, text=text)), request(profile=secret))
     assert not await is_hit(cache, request(profile=secret))
 
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+import weakref
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from lmclient import CacheInterceptor, Completion, CompletionRequest
-from lmclient.errors import BudgetExceededError, ServerError, TimeoutError
+from lmclient import AsyncCompletionStream, CacheInterceptor, Chunk, Completion, CompletionRequest
+from lmclient.errors import BadRequestError, BudgetExceededError, RateLimitError, ServerError, TimeoutError
 from lmclient.interceptors.base import chain
+from lmclient.interceptors.cache_flights import Flight, Flights
 from lmclient.settings import CacheSettings
 
-from .model_in_test import ANSWER, Model, profile, request
+from .model_in_test import ANSWER, Model, change, profile, request
+from .virtual_time import run
 
 MANY = 20
 
@@ -66,6 +70,24 @@ async def test_equal_calls_at_once_make_one_request(cache, model, streamed):
     assert {answer.text for answer in answers} == {ANSWER.text}
     assert sum(answer.cached for answer in answers) == MANY - 1
     assert sum(answer.cost for answer in answers) == ANSWER.cost
+
+
+async def test_what_the_first_does_to_its_answer_is_its_own(cache, model):
+    model.answer = msgspec.json.decode(msgspec.json.encode(ANSWER), type=Completion)
+
+    async def ask_and_change() -> None:
+        change(await complete(cache, model, request()))
+
+    first = asyncio.create_task(ask_and_change())
+    (other,) = start(cache, model, 1)
+    await reached(model)
+    model.gate.set()
+    await first
+    answer = await other
+    assert answer.tool_calls == ANSWER.tool_calls
+    assert answer.usage == ANSWER.usage
+    assert answer.provider_items == ANSWER.provider_items
+    assert answer.metadata["logprobs"] == ANSWER.metadata["logprobs"]
 
 
 async def test_different_calls_at_once_do_not_wait_for_each_other(cache, model):
@@ -154,6 +176,79 @@ async def test_waiting_ends_with_the_calls_own_time(cache, model):
         await complete(cache, model, request(deadline=time.monotonic() + 0.02))
     model.gate.set()
     assert (await first).text == ANSWER.text
+
+
+LATER = {"a minute later": 60.0, "at no time": None}
+
+
+@pytest.mark.parametrize("seconds", LATER.values(), ids=LATER)
+async def test_a_call_with_more_time_is_not_failed_by_one_with_less(cache, model, seconds):
+    model.answer = RateLimitError("later", status=429, retry_after=1)
+    now = time.monotonic()
+    (hasty,) = start(cache, model, 1, deadline=now + 5)
+    await reached(model)
+    (patient,) = start(cache, model, 1, deadline=None if seconds is None else now + seconds)
+    await asyncio.sleep(0)
+    model.gate.set()
+    with pytest.raises(RateLimitError):
+        await hasty
+    model.answer = ANSWER
+    assert (await patient).text == ANSWER.text
+
+
+async def test_an_error_that_no_time_can_cure_meets_all_equal_calls(cache, model):
+    model.answer = BadRequestError("wrong", status=400)
+    now = time.monotonic()
+    tasks = [*start(cache, model, 1, deadline=now + 5), *start(cache, model, 1, deadline=now + 60)]
+    await reached(model)
+    model.gate.set()
+    errors = await asyncio.gather(*tasks, return_exceptions=True)
+    assert ([type(error) for error in errors], model.calls) == ([BadRequestError] * 2, 1)
+
+
+class Growing:
+    """The source of a stream of which more and more has been read."""
+
+    text = ""
+
+    async def next_batch(self) -> Sequence[Chunk]:
+        raise NotImplementedError
+
+    def result(self) -> Completion:
+        return Completion(text=self.text)
+
+    async def aclose(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+
+async def is_taken_over(minutes: Sequence[str]) -> bool:
+    """Whether an equal call gave a stream up, of which so much was read in each of these minutes."""
+    flights, asked = Flights(), request(stream=True, profile=profile(timeouts={"idle": 61}))
+    flight = await flights.join("key", asked)
+    assert isinstance(flight, Flight)
+    source = Growing()
+    async with AsyncCompletionStream(source) as stream:
+        flight.stream = weakref.ref(stream) if any(minutes) else None
+        waiting = asyncio.create_task(flights.join("key", asked))
+        for text in minutes:
+            await asyncio.sleep(60)
+            source.text += text
+        return waiting.done()
+
+
+def test_a_stream_that_is_read_is_waited_for_however_long_it_takes():
+    assert not run(is_taken_over("abcdefgh"))
+
+
+def test_a_stream_that_has_not_begun_is_waited_for():
+    assert not run(is_taken_over([""] * 8))
+
+
+def test_a_stream_that_is_no_longer_read_is_taken_over():
+    assert run(is_taken_over(["a", "b", "", "", ""]))
 
 
 async def test_skipping_the_cache_waits_for_nobody(cache, model):

@@ -100,9 +100,10 @@ def test_what_is_not_a_good_answer_is_asked_for_again(settings, fault_provider, 
 
 
 def test_options_tell_requests_apart(settings, ok):
-    for options in ({}, {"temperature": 0}, {"max_tokens": 5}, {"response_format": {"type": "object"}}):
+    for options in ({}, {"temperature": 0}, {"max_tokens": 5}, {"seed": 7}):
         assert not ask_sync(settings, ok.profile, False, **options).cached
         assert ask_sync(settings, ok.profile, False, **options, tags={"user": "2"}).cached
+    assert not ask_sync(settings, ok.profile, False, response_format={"type": "object"}).cached
 
 
 def test_the_cache_is_off_by_default(tmp_path, monkeypatch, ok):

@@ -31,6 +31,7 @@ from lmclient.settings import CacheSettings
 from .model_in_test import ANSWER, Model, request
 
 OLDER = b'{"schema":0,"answer":"from another time"}'
+NO_ANSWER = b'{"schema":1,"until":1e12,"completion":{}}'
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +104,9 @@ async def test_another_client_finds_the_answer(settings):
             assert (answer.text, answer.cached) == (ANSWER.text, cached)
 
 
-@pytest.mark.parametrize("value", [b"garbage \xff", b"{}", OLDER, pickle.dumps("x"), b"[" * 100_000])
+@pytest.mark.parametrize(
+    "value", [b"garbage \xff", b"{}", OLDER, NO_ANSWER, pickle.dumps("x"), b"[" * 100_000]
+)
 async def test_an_entry_that_is_unreadable_is_replaced_with_one_warning(settings, value, caplog):
     async with opened(settings) as complete:
         await complete()
@@ -151,6 +154,39 @@ def test_a_redis_that_does_not_answer_is_a_cache_error():
             open_store(CacheSettings(backend="redis", redis_url=url)).contents()
 
 
+async def test_another_type_under_a_key_of_redis_is_an_unreadable_entry(redis_url, caplog):
+    import redis
+
+    with redis.Redis.from_url(redis_url) as server:
+        server.flushdb()
+        async with opened(CacheSettings(backend="redis", redis_url=redis_url)) as complete:
+            await complete()
+            (name,) = server.keys("*")
+            server.delete(name)
+            server.lpush(name, "foreign")
+            assert [(await complete(text="other")).cached for _ in range(2)] == [False, True]
+            assert [(await complete()).cached for _ in range(2)] == [False, True]
+    assert len(caplog.records) == 1
+
+
+async def test_a_redis_url_that_asks_for_text_reads_bytes(redis_url, caplog):
+    url = f"{redis_url}?decode_responses=true"
+    settings = CacheSettings(backend="redis", redis_url=url)
+    async with opened(settings) as complete:
+        await complete()
+        damage(settings.model_copy(update={"redis_url": redis_url}), b"\xff\xfe")
+        assert [(await complete()).cached for _ in range(2)] == [False, True]
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("option", ["bogus=1", "db=first", "protocol=9"])
+def test_a_wrong_option_of_the_redis_url_is_said_at_once(redis_url, option):
+    url = redis_url.replace("redis://", "redis://:sk-password@")
+    with pytest.raises(ConfigurationError, match=r"cache\.redis_url") as raised:
+        open_store(CacheSettings(backend="redis", redis_url=f"{url}?{option}"))
+    assert "sk-password" not in str(raised.value)
+
+
 def test_redis_without_its_extra_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "redis", None)
     monkeypatch.delitem(sys.modules, "lmclient.cache.redis_store", raising=False)
@@ -185,13 +221,19 @@ async def test_a_database_that_is_garbage_is_begun_anew(on_disk, content, caplog
     assert [path.name for path in on_disk.dir.glob("broken*")] == []
 
 
-async def test_somebody_elses_database_is_begun_anew(on_disk, caplog):
+@pytest.mark.parametrize("table", ["Cache", "documents"])
+async def test_somebody_elses_database_is_kept_beside_a_new_one(on_disk, table, caplog):
     on_disk.dir.mkdir()
     with contextlib.closing(sqlite3.connect(on_disk.dir / "cache.db")) as database, database:
-        database.execute("CREATE TABLE Cache (something, other)")
+        database.execute(f"CREATE TABLE {table} (id, precious)")
+        database.execute(f"INSERT INTO {table} VALUES (1, 'the only copy')")
+    before = (on_disk.dir / "cache.db").read_bytes()
     async with opened(on_disk) as complete:
         assert [(await complete()).cached for _ in range(2)] == [False, True]
-    assert len(caplog.records) == 1
+    (kept,) = on_disk.dir.glob("*/cache.db")
+    assert kept.read_bytes() == before
+    (record,) = caplog.records
+    assert str(kept.parent) in record.getMessage()
 
 
 async def test_a_database_broken_while_it_is_open_is_begun_anew(on_disk, caplog):
@@ -262,6 +304,12 @@ def test_the_size_has_a_limit(tmp_path):
     store.put("too large", b"x" * (limit + 1))
     assert store.get("too large") is None
     store.close()
+
+
+def test_a_limit_that_leaves_no_room_is_warned_of(tmp_path, caplog):
+    DiskStore(CacheSettings(dir=tmp_path, size_limit=30_000))
+    DiskStore(CacheSettings(dir=tmp_path, size_limit=100_000))
+    assert ["size_limit is 30000" in record.getMessage() for record in caplog.records] == [True]
 
 
 WRITER = """

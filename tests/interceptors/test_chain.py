@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from lmclient import (
     ModelProfile,
     RetryInterceptor,
     Settings,
+    StreamInterruptedError,
 )
+from lmclient.interceptors.base import Forwarding, Interceptor
 from lmclient.testing import FaultProvider
 from lmclient.testing.fault import TEXT
 
@@ -276,3 +279,92 @@ async def test_the_end_is_told_once_also_if_one_task_reads_and_others_close(
         await asyncio.sleep(0)
         await asyncio.gather(stream.aclose(), stream.aclose(), reading, return_exceptions=True)
     assert len(ended) == 1
+
+
+async def waits(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+    stream = await call_next(request)
+    await stream.wait()
+    return stream
+
+
+async def iterates(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+    stream = await call_next(request)
+    async for _ in stream:
+        pass
+    return stream
+
+
+async def leaves(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+    stream = await call_next(request)
+    await stream.next_batch()
+    await stream.aclose()
+    return stream
+
+
+class Forwards(Forwarding):
+    """Promises to hand on what it is given, and reads it."""
+
+    async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        return await waits(request, call_next)
+
+
+@pytest.mark.parametrize("reads", [waits, iterates, leaves, Forwards()])
+async def test_those_outside_see_the_end_of_a_stream_that_was_read_inside_once(
+    settings: Settings, profile: ModelProfile, kind: str, reads: Interceptor
+) -> None:
+    outer, inner = Watching(), Watching()
+    async with AsyncClient(settings, interceptors=[outer, reads, inner]) as client:
+        await ask(client, profile, kind)
+    assert len(inner.ended) == 1
+    assert [type(error) for error in outer.ended] == [type(error) for error in inner.ended]
+
+
+async def test_those_outside_see_the_end_of_a_stream_that_failed_inside(
+    settings: Settings, fault_provider: FaultProvider, kind: str
+) -> None:
+    async def bears(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        stream = await call_next(msgspec.structs.replace(request, stream=True))
+        with contextlib.suppress(StreamInterruptedError):
+            await stream.wait()
+        return stream
+
+    asked = ModelProfile(provider="openai-chat", model="mock", url=fault_provider.url("reset_mid_stream"))
+    watching = Watching()
+    async with AsyncClient(settings, interceptors=[watching, bears]) as client:
+        await ask(client, asked, kind)
+    assert [type(error) for error in watching.ended] == [StreamInterruptedError]
+
+
+@pytest.mark.parametrize("chain", [[waits], [iterates], [waits, Hooks()], [waits, iterates]])
+async def test_a_reader_gets_the_text_of_an_answer_that_was_read_inside_once(
+    settings: Settings, profile: ModelProfile, chain: list[Interceptor]
+) -> None:
+    async with (
+        AsyncClient(settings, interceptors=[Hooks(), *chain]) as client,
+        client.stream(profile, "Hello") as stream,
+    ):
+        assert "".join([chunk.text async for chunk in stream]) == TEXT
+
+
+async def test_those_outside_see_the_end_also_if_the_reader_leaves_what_was_read_inside(
+    settings: Settings, profile: ModelProfile
+) -> None:
+    watching = Watching()
+    async with AsyncClient(settings, interceptors=[watching, waits]) as client:
+        async with client.stream(profile, "Hello") as stream:
+            await anext(stream)
+        assert watching.ended == [None]
+
+
+async def test_those_outside_see_the_end_also_if_one_of_them_fails_on_what_was_read_inside(
+    settings: Settings, profile: ModelProfile, kind: str
+) -> None:
+    async def refuses(request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        await call_next(request)
+        raise LMClientError("not this one")
+
+    watching = Watching()
+    async with AsyncClient(settings, interceptors=[refuses, watching, waits]) as client:
+        with pytest.raises(LMClientError, match="not this one"):
+            await ask(client, profile, kind)
+        assert watching.ended == [None]

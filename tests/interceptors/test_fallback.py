@@ -15,6 +15,7 @@ from lmclient import (
     AuthenticationError,
     BadRequestError,
     BudgetExceededError,
+    CallNext,
     CircuitOpenError,
     Completion,
     CompletionRequest,
@@ -36,6 +37,7 @@ from lmclient import (
     TimeoutError,
     UnsupportedOptionError,
 )
+from lmclient.interceptors.base import chain
 from lmclient.testing import FaultProvider
 
 from .calls import answer, profile, request
@@ -90,6 +92,23 @@ async def test_the_next_profile_answers_what_another_server_can_cure(error: LMCl
     assert completion.profile == "b"
     assert completion.metadata["fallback_from"] == ["a"]
     assert tried(asked) == ["a", "b"]
+
+
+async def test_an_answer_that_was_read_inside_says_who_failed_before() -> None:
+    async def reads(asked: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        stream = await call_next(asked)
+        await stream.wait()
+        return stream
+
+    async def call_next(asked: CompletionRequest) -> AsyncCompletionStream:
+        if asked.profile.name == "a":
+            raise ServerError("down", status=503)
+        return AsyncCompletionStream.of(Completion(text="hello"))
+
+    stream = await chain([FallbackInterceptor(), reads], call_next)(
+        request(profile("a"), fallbacks=(profile("b"),))
+    )
+    assert (await stream.wait()).metadata["fallback_from"] == ["a"]
 
 
 @pytest.mark.parametrize("error", FINAL, ids=lambda error: type(error).__name__)

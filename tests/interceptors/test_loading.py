@@ -14,6 +14,7 @@ from lmclient import (
     CompletionRequest,
     ConfigurationError,
     Hooks,
+    LMClientError,
     ModelProfile,
     Settings,
 )
@@ -125,3 +126,31 @@ async def test_hooks_may_be_async_or_not(hooks, seen):
 
 async def test_hooks_that_override_nothing_change_nothing():
     assert (await (await chain([Hooks()], Model())(request())).wait()).requests == 1
+
+
+class Forgetful(Hooks):
+    """Its author has forgotten the `return`."""
+
+    def __init__(self, hook: str) -> None:
+        self._hook = hook
+
+    def before(self, request):
+        return None if self._hook == "before" else request
+
+    def after(self, request, completion):
+        return None if self._hook == "after" else completion
+
+
+@pytest.mark.parametrize("hook", ["before", "after"])
+async def test_a_hook_that_returns_nothing_is_named(hook):
+    with pytest.raises(LMClientError, match=rf"Forgetful\.{hook} returned None"):
+        await (await chain([Forgetful(hook)], Model())(request())).wait()
+
+
+@pytest.mark.parametrize("returned", [Completion(text="x"), None, "hello"])
+async def test_an_interceptor_that_returns_no_stream_is_named(returned):
+    async def wrong(asked, call_next):
+        return returned
+
+    with pytest.raises(LMClientError, match=r"interceptor wrong returned .*expected a stream"):
+        await chain([wrong], Model())(request())

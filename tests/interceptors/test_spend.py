@@ -16,6 +16,8 @@ import pytest
 from lmclient import (
     AsyncClient,
     AsyncCompletionStream,
+    BudgetInterceptor,
+    CallNext,
     Client,
     Completion,
     CompletionRequest,
@@ -31,7 +33,7 @@ from lmclient import (
     Usage,
 )
 from lmclient.interceptors.base import chain
-from lmclient.settings import RetrySettings
+from lmclient.settings import Budget, RetrySettings
 from lmclient.spend.client import AsyncSpend
 from lmclient.testing import FaultProvider
 
@@ -114,6 +116,30 @@ async def test_retries_are_rows_of_one_call_with_status_wait_and_duration(
     assert [row.final for row in (*failed, last)] == [False, False, True]
     assert last.waited > 0
     assert all(row.duration > 0 for row in failed)
+
+
+class Reading:
+    """Reads the whole answer before it hands it on."""
+
+    async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
+        stream = await call_next(request)
+        await stream.wait()
+        return stream
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_answer_that_another_interceptor_has_read_is_booked_and_counted(
+    tmp_path: Path, fault: Callable[[str], ModelProfile], streams: bool
+) -> None:
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite3'}")
+    budget = BudgetInterceptor([Budget(name="b", amount=Decimal(1))], ledger)
+    asked = fault("ok").model_copy(update={"max_tokens": 100})
+    settings = Settings(data_dir=tmp_path, profiles_dir=tmp_path)
+    async with AsyncClient(settings, interceptors=[SpendInterceptor(ledger), budget, Reading()]) as client:
+        reply = await (client.stream(asked, "hi").wait() if streams else client.complete(asked, "hi"))
+        assert await client.spend.total() == {"USD": reply.cost}
+        spent = await ledger.run(lambda database: database.execute("SELECT spent FROM lmclient_budget"))
+    assert (str(reply.cost),) in spent
 
 
 async def test_stream_that_is_left_is_booked_as_cancelled_and_estimated(

@@ -59,4 +59,5 @@ def test_counts_beside_the_usual_ones_and_both_costs_are_kept() -> None:
     assert completion.usage.details["video_tokens"] == 7
     assert completion.usage.details["market_cost"] == 0.5
     assert (completion.cost, completion.cost_source) == (Decimal("0.00125"), "provider")
-    assert completion.metadata["computed_cost"] == Decimal("0.00268")
+    assert Decimal(completion.metadata["computed_cost"]) == Decimal("0.00268")
+    assert json.loads(json.dumps(completion.metadata)) == completion.metadata

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import csv
 import io
 import json
@@ -11,6 +12,7 @@ import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -74,6 +76,37 @@ def test_csv_has_a_head_and_all_numbers(spent: Path) -> None:
     assert [(row["model"], row["calls"], row["cost"]) for row in rows] == [("mock", "1", "0.0000001234")]
 
 
+@pytest.mark.parametrize(
+    ("by", "head"),
+    [
+        ("currency", ["currency"]),
+        ("day,day", ["day", "currency"]),
+        ("currency,profile", ["currency", "profile"]),
+        ("tag:user,currency,tag:user", ["tag:user", "currency"]),
+    ],
+)
+def test_csv_has_each_column_once_and_its_values_below(spent: Path, by: str, head: list[str]) -> None:
+    names, *rows = list(csv.reader(io.StringIO(run("--csv", "--by", by).output)))
+    assert names[: names.index("calls")] == head
+    assert {len(row) for row in rows} == {len(names)}
+    assert {row[names.index("currency")] for row in rows} == {"USD", "EUR"}
+
+
+def test_table_has_a_currency_that_is_asked_for_once(spent: Path) -> None:
+    assert [line.split("\t")[:2] for line in run("--by", "currency,currency").output.splitlines()] == [
+        ["CURRENCY", "CALLS"],
+        ["EUR", "1"],
+        ["USD", "2"],
+    ]
+
+
+@pytest.mark.parametrize("option", ["--since", "--until"])
+@pytest.mark.parametrize("moment", ["0001-01-01", "0001-01-01T00:00", "9999-12-31", "9999-12-31T23:59:59"])
+def test_time_may_be_the_first_and_the_last_there_is(spent: Path, option: str, moment: str) -> None:
+    rows = json.loads(run("--json", option, moment).output)
+    assert len(rows) == (3 if (option == "--since") == moment.startswith("0001") else 0)
+
+
 def test_time_limits_the_report(spent: Path) -> None:
     assert run("--by", "profile", "--since", "2026-03-14T12:00:01+00:00").output.count("\n") == 2
 
@@ -99,6 +132,7 @@ def test_empty_ledger_gives_an_empty_chart(tmp_path: Path, monkeypatch: pytest.M
         (["--since", "yesterday"], "'yesterday' is no day"),
         (["--where", "user"], "'user' is not NAME=VALUE"),
         (["--plot", "out.pdf"], "out.pdf must end in .png or .svg"),
+        (["--csv", "--json"], "does not go with --csv"),
         (["--watch", "--json"], "goes with no other form of output"),
     ],
 )
@@ -108,17 +142,42 @@ def test_mistakes_are_named(spent: Path, arguments: list[str], complaint: str) -
     assert complaint in result.output
 
 
-def test_watching_shows_what_is_booked_meanwhile(spent: Path) -> None:
+@contextlib.contextmanager
+def watching() -> Iterator[Callable[[bytes], None]]:
+    """`lmclient spend --watch` in a terminal; what it gives waits until a text is shown there."""
     terminal, end = pty.openpty()
     command = [sys.executable, "-m", "lmclient", "spend", "--by", "profile", "--watch"]
     with subprocess.Popen(command, stdin=end, stdout=end, stderr=end, start_new_session=True) as process:
         os.close(end)
         shown = b""
-        while b"large" not in shown:
-            shown += os.read(terminal, 65536)
-        asyncio.run(book_in(spent, record(profile="another")))
-        while b"another" not in shown:
-            shown += os.read(terminal, 65536)
+
+        def wait_for(text: bytes) -> None:
+            nonlocal shown
+            while text not in shown:
+                shown += os.read(terminal, 65536)
+            shown = shown.partition(text)[2]
+
+        yield wait_for
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
     os.close(terminal)
+
+
+def test_watching_shows_what_is_booked_meanwhile(spent: Path) -> None:
+    with watching() as wait_for:
+        wait_for(b"large")
+        asyncio.run(book_in(spent, record(profile="another")))
+        wait_for(b"another")
+
+
+def test_watching_goes_on_after_a_failure_that_passes(spent: Path) -> None:
+    ledger = spent / "data" / "ledger.sqlite3"
+    with watching() as wait_for:
+        wait_for(b"large")
+        ledger.rename(spent / "away")
+        ledger.mkdir()
+        wait_for(b"Trying again")
+        ledger.rmdir()
+        (spent / "away").rename(ledger)
+        asyncio.run(book_in(spent, record(profile="another")))
+        wait_for(b"another")

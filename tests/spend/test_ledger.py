@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import logging
 import os
 import sqlite3
 import threading
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -19,6 +21,11 @@ from lmclient.spend.client import AsyncSpend
 from lmclient.spend.database import Database
 
 from .making import NOON, record
+
+END_OTHER_SESSIONS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 
 
 async def test_record_comes_back_as_it_was_booked(ledger: Ledger, spend: AsyncSpend) -> None:
@@ -122,6 +129,42 @@ async def test_work_that_raises_is_undone_and_tells_its_caller(ledger: Ledger, s
     assert len(await spend.records()) == 2
 
 
+def counts(database: Database) -> int:
+    rows: list[tuple[int]] = database.execute("SELECT COUNT(*) FROM lmclient_spend")
+    return rows[0][0]
+
+
+async def test_work_that_the_database_fails_on_does_not_take_others_with_it(
+    ledger: Ledger, spend: AsyncSpend
+) -> None:
+    def fails(database: Database) -> None:
+        database.execute("DELETE FROM no_such_table")
+
+    await ledger.open()
+    results = await asyncio.gather(
+        *(ledger.run(work) for work in (counts, fails, counts)),
+        ledger.book([record()]),
+        return_exceptions=True,
+    )
+    assert [type(result) for result in results] == [int, LMClientError, int, type(None)]
+    assert len(await spend.records()) == 1
+
+
+async def test_key_that_is_too_long_for_an_index_does_not_take_others_with_it(postgres_url: str) -> None:
+    def inserts(database: Database) -> None:
+        key = os.urandom(10_000).hex()
+        database.execute("INSERT INTO lmclient_budget (budget, spent, warned) VALUES (?, 0, 0)", (key,))
+
+    ledger = Ledger(postgres_url)
+    await ledger.open()
+    results = await asyncio.gather(
+        *(ledger.run(work) for work in (counts, inserts, counts, inserts, inserts, counts)),
+        return_exceptions=True,
+    )
+    await ledger.aclose()
+    assert [isinstance(result, Exception) for result in results] == [False, True, False, True, True, False]
+
+
 def test_several_event_loops_share_a_ledger(url: str) -> None:
     ledger = Ledger(url)
 
@@ -221,10 +264,129 @@ async def test_lost_connection_is_made_anew(postgres_url: str) -> None:
     ledger = Ledger(postgres_url)
     await ledger.book([record()])
     with psycopg.connect(postgres_url, autocommit=True) as admin:
-        admin.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
+        admin.execute(END_OTHER_SESSIONS)
     await ledger.book([record()])
     assert len(await AsyncSpend(ledger).records()) == 2
+    await ledger.aclose()
+
+
+@contextlib.contextmanager
+def read_only(postgres_url: str) -> Iterator[None]:
+    """The server ends all sessions and takes no writes, as a standby does."""
+    import psycopg
+
+    with psycopg.connect(f"{postgres_url}%20-cdefault_transaction_read_only%3Doff", autocommit=True) as admin:
+        admin.execute("ALTER ROLE lmclient SET default_transaction_read_only = on")
+        admin.execute(END_OTHER_SESSIONS)
+        try:
+            yield
+        finally:
+            admin.execute("ALTER ROLE lmclient RESET default_transaction_read_only")
+            admin.execute(END_OTHER_SESSIONS)
+
+
+async def test_rows_are_kept_while_the_server_is_read_only(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger(postgres_url)
+    await ledger.book([record()])
+    with read_only(postgres_url):
+        await ledger.book([record()])
+        with pytest.raises(LMClientError, match="read-only"):
+            await ledger.run(lambda database: database.execute("DELETE FROM lmclient_budget"))
+        assert "kept in memory and tried again: 1" in caplog.text
+        assert len(await AsyncSpend(ledger).records()) == 1
+    await ledger.book([record()])
+    assert len(await AsyncSpend(ledger).records()) == 3
+    await ledger.aclose()
+
+
+async def test_rows_are_kept_while_there_are_no_tables(postgres_url: str) -> None:
+    import psycopg
+
+    ledger = Ledger(postgres_url)
+    await ledger.book([record()])
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        tables = admin.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+        ).fetchall()
+        for (table,) in tables:
+            admin.execute(f"DROP TABLE {table}")
+    await ledger.book([record()])
+    await ledger.book([record()])
+    assert len(await AsyncSpend(ledger).records()) == 2
+    await ledger.aclose()
+
+
+async def test_rows_are_kept_while_the_right_to_write_them_is_missing(postgres_url: str) -> None:
+    import psycopg
+
+    role = f"limited_{os.urandom(8).hex()}"
+    owner, ledger = Ledger(postgres_url), Ledger(f"{postgres_url}%20-crole%3D{role}")
+    await owner.book([record()])
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        schema = admin.execute("SELECT current_schema()").fetchall()[0][0]
+        admin.execute(f"CREATE ROLE {role}")
+        admin.execute(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+        admin.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}")
+        with pytest.raises(ConfigurationError, match="permission denied"):
+            await ledger.open()
+        await ledger.book([record()])
+        admin.execute(f"GRANT INSERT ON lmclient_spend TO {role}")
+    await ledger.open()
+    assert len(await AsyncSpend(ledger).records()) == 2
+    await owner.aclose()
+    await ledger.aclose()
+
+
+async def test_file_that_is_read_only_is_refused_when_it_is_opened(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.sqlite3"
+    ledger = Ledger(f"sqlite:///{file}")
+    await ledger.book([record()])
+    await ledger.aclose()
+    with file.open("r+b") as opened:  # a file format that this SQLite may read and not write
+        opened.seek(18)
+        opened.write(b"\x03")
+    with pytest.raises(ConfigurationError, match=f"{file} cannot be used now: .*readonly"):
+        await Ledger(f"sqlite:///{file}").open()
+    assert len(await AsyncSpend(ledger).records()) == 1
+
+
+async def test_reading_does_not_wait_for_those_who_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmclient.spend.sqlite.BUSY_TIMEOUT", 0.01)
+    file = tmp_path / "ledger.sqlite3"
+    ledger = Ledger(f"sqlite:///{file}")
+    await ledger.book([record()])
+    await ledger.aclose()
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert len(await AsyncSpend(ledger).records()) == 1
+    other.execute("ROLLBACK")
+    other.close()
+
+
+def remove(file: Path) -> None:
+    for one in file.parent.glob(f"{file.name}*"):
+        one.unlink()
+
+
+@pytest.mark.parametrize("restored", [False, True])
+async def test_file_that_was_removed_or_replaced_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, restored: bool
+) -> None:
+    monkeypatch.setattr("lmclient.spend.writer.LOOK_EVERY", 0)
+    file, backup = tmp_path / "ledger.sqlite3", tmp_path / "backup"
+    ledger, saved = Ledger(f"sqlite:///{file}"), Ledger(f"sqlite:///{backup}")
+    await ledger.book([record()])
+    await saved.book([record()])
+    await saved.aclose()
+    remove(file)
+    if restored:
+        backup.rename(file)
+    await ledger.book([record()])
+    await ledger.book([record()])
+    assert len(await AsyncSpend(ledger).records()) == (3 if restored else 2)
+    assert caplog.text.count("was removed or replaced") == 1
     await ledger.aclose()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -114,6 +115,61 @@ async def test_filters(
 async def test_unknown_group_is_named(spend: AsyncSpend, name: str) -> None:
     with pytest.raises(LMClientError, match=f"no '{name}'"):
         await spend.report([name])
+
+
+async def test_group_that_is_named_twice_counts_once(ledger: Ledger, spend: AsyncSpend) -> None:
+    await book(ledger, "1", "2")
+    (row,) = await spend.report(["currency", "day", "day"])
+    assert (row.day, row.currency, row.cost) == (NOON.date(), "USD", 3)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "found"),
+    [
+        (datetime.datetime.min, datetime.date.max, True),
+        (datetime.date.min, datetime.datetime.max, True),
+        (datetime.datetime.max.replace(tzinfo=datetime.UTC), None, False),
+        (datetime.datetime.max.replace(tzinfo=datetime.timezone(-DAY / 2)), None, False),
+        (None, datetime.datetime.min.replace(tzinfo=datetime.timezone(DAY / 2)), False),
+        (datetime.datetime.min.replace(tzinfo=datetime.timezone(DAY / 2)), None, True),
+    ],
+)
+async def test_period_may_reach_to_the_ends_of_time(
+    ledger: Ledger, spend: AsyncSpend, since: datetime.date, until: datetime.date, found: bool
+) -> None:
+    await book(ledger, "1")
+    assert bool(await spend.total(since, until)) is found
+
+
+@pytest.mark.parametrize("name", ["since", "until"])
+@pytest.mark.parametrize("moment", ["2026-01-01", 5])
+async def test_period_that_is_no_moment_is_refused(spend: AsyncSpend, name: str, moment: Any) -> None:
+    with pytest.raises(LMClientError, match=f"{name} is {moment!r}; expected a date or a datetime"):
+        await spend.report(**{name: moment})
+
+
+@pytest.mark.parametrize("limit", ["x", 1.5, None, -1])
+async def test_limit_that_is_no_number_of_records_is_refused(spend: AsyncSpend, limit: Any) -> None:
+    with pytest.raises(LMClientError, match="expected a number of records"):
+        await spend.records(limit)
+
+
+@pytest.mark.parametrize(("limit", "found"), [(0, 0), (10**30, 1)])
+async def test_limit_may_be_nothing_or_more_than_there_is(
+    ledger: Ledger, spend: AsyncSpend, limit: int, found: int
+) -> None:
+    await book(ledger, "1")
+    assert len(await spend.records(limit)) == found
+
+
+async def test_answers_of_the_cache_count_with_the_tokens_that_they_once_took(
+    ledger: Ledger, spend: AsyncSpend
+) -> None:
+    await ledger.book([record(input_tokens=1000, cost=Decimal(1))])
+    hits = {"requests": 0, "cost": Decimal(0), "cost_source": "cache", "saved_cost": Decimal(1)}
+    await ledger.book([record(input_tokens=1000, **hits) for _ in range(4)])
+    (row,) = await spend.report([])
+    assert (row.calls, row.requests, row.input_tokens, row.cost, row.saved_cost) == (5, 1, 5000, 1, 4)
 
 
 async def test_empty_ledger_has_no_rows(spend: AsyncSpend) -> None:
