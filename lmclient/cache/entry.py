@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Literal
 
 import msgspec
 
-from lmclient.core.completion import Chunk, Completion, FinishReason
+from lmclient.core.completion import Completion, FinishReason
 from lmclient.core.request import CompletionRequest
 from lmclient.core.tools import ToolCall
 from lmclient.profiles.model import ModelProfile
 
 SCHEMA: Literal[1] = 1
 """Of key and JSON together: raise it when either changes its meaning."""
-
-PIECE = 32
-"""Characters of text in one replayed chunk."""
 
 ZERO = Decimal(0)
 
@@ -116,13 +112,3 @@ def replayed(completion: Completion, request: CompletionRequest, duration: float
         time_to_first_token=duration if request.stream else None,
         cached=True,
     )
-
-
-def chunks(completion: Completion) -> Iterator[Chunk]:
-    """The answer as a stream has it: reasoning, then text, in pieces, then the calls."""
-    for start in range(0, len(completion.reasoning), PIECE):
-        yield Chunk(reasoning=completion.reasoning[start : start + PIECE])
-    for start in range(0, len(completion.text), PIECE):
-        yield Chunk(text=completion.text[start : start + PIECE])
-    if completion.tool_calls:
-        yield Chunk(tool_calls=completion.tool_calls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Literal, TypeVar
 
@@ -13,6 +14,8 @@ from lmclient.core.usage import Usage
 
 T = TypeVar("T")
 CostSource = Literal["profile", "provider", "price-list", "cache"]
+_PIECE = 32
+"""Characters of text in one chunk of an answer that is given as a stream again."""
 
 
 class FinishReason(enum.StrEnum):
@@ -71,3 +74,13 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
         from lmclient.core.structured import parse_completion
 
         return parse_completion(self, model)
+
+
+def chunks_of(completion: Completion) -> Iterator[Chunk]:
+    """The answer as a stream has it: reasoning, then text, in pieces, then the calls."""
+    for start in range(0, len(completion.reasoning), _PIECE):
+        yield Chunk(reasoning=completion.reasoning[start : start + _PIECE])
+    for start in range(0, len(completion.text), _PIECE):
+        yield Chunk(text=completion.text[start : start + _PIECE])
+    if completion.tool_calls:
+        yield Chunk(tool_calls=completion.tool_calls)

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol, runtime_checkable
 
-from lmclient.cache.entry import chunks
-from lmclient.core.completion import Completion
+from lmclient.core.completion import Completion, chunks_of
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.errors import LMClientError
@@ -131,7 +130,7 @@ def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
             if stream is not answer:
                 await stream.aclose()
         if request.stream and answer.has_ended:
-            answer.replay(chunks(answer.completion))
+            answer.replay(chunks_of(answer.completion))
         return answer
 
     return call

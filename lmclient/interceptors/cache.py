@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from lmclient.cache.completions import CompletionCache
-from lmclient.cache.entry import chunks, is_good, key_of, replayed, separate
-from lmclient.core.completion import Completion
+from lmclient.cache.entry import is_good, key_of, replayed, separate
+from lmclient.core.completion import Completion, chunks_of
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.errors import LMClientError
@@ -73,7 +73,7 @@ class CacheInterceptor:
     ) -> AsyncCompletionStream:
         self.hits += 1
         answer = replayed(completion, request, time.monotonic() - started)
-        return AsyncCompletionStream.of(answer, chunks(answer) if request.stream else ())
+        return AsyncCompletionStream.of(answer, chunks_of(answer) if request.stream else ())
 
     async def _ask(
         self, request: CompletionRequest, call_next: CallNext, key: str | None, flight: Flight | None = None
