@@ -95,9 +95,8 @@ class AnthropicDecoder(SSEDecoder):
             case "content_block_stop":
                 self._close(event.index)
             case "message_start":
-                message = as_dict(event.message)
-                placeholder = {"output_tokens": None}  # the output is counted at the end
-                self._read_head(message | {"usage": as_dict(message.get("usage")) | placeholder})
+                self._read_head(as_dict(event.message))
+                self.answer.counts_output = False  # it says 1 or so; the output is counted at the end
             case "message_delta":
                 self._read_stop(as_dict(event.delta))
                 self._add_usage(event.usage)
@@ -164,13 +163,18 @@ class AnthropicDecoder(SSEDecoder):
 
         Compatible servers state an input of 0 once more at the end, which wipes nothing.
         """
-        usage = self._usage
+        counts, usage = as_dict(said), self._usage
+        if not counts:
+            return
         usage |= {
             key: value
-            for key, value in as_dict(said).items()
+            for key, value in counts.items()
             if value is not None and (value or key not in _INPUT or not usage.get(key))
         }
-        take_usage(self.answer, read_usage(usage), read_cost(usage))
+        stated = read_usage(usage)
+        if stated is not None and counts.get("output_tokens") is None:
+            stated = stated._replace(counts_output=False)
+        take_usage(self.answer, stated, read_cost(usage))
         for term in ("service_tier", "speed"):
             self.answer.keep(term, usage.get(term))
 

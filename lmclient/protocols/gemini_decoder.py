@@ -88,9 +88,9 @@ class GeminiDecoder(SSEDecoder):
         answer = self.answer
         answer.id = answer.id or as_str(response.get("responseId"))
         answer.model = answer.model or as_str(response.get("modelVersion"))
-        counts = as_dict(response.get("usageMetadata"))
-        take_usage(answer, read_usage(counts), read_cost(counts))
-        answer.keep("service_tier", counts.get("serviceTier"))
+        if counts := as_dict(response.get("usageMetadata")):
+            take_usage(answer, read_usage(counts), read_cost(counts))
+            answer.keep("service_tier", counts.get("serviceTier"))
         feedback = as_dict(response.get("promptFeedback"))
         if feedback.get("blockReason"):
             answer.finish_reason = FinishReason.CONTENT_FILTER

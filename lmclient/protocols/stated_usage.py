@@ -46,7 +46,7 @@ def take_usage(answer: Answer, stated: StatedUsage | None, cost: StatedCost | No
     if stated is not None:
         before = answer.usage
         if before is not None:
-            stated = _completed(stated, before, answer.counts_input)
+            stated = _completed(stated, before, answer)
             counts = (stated.usage.input_tokens, stated.usage.output_tokens)
             if counts != (before.input_tokens, before.output_tokens):
                 answer.cost = None
@@ -55,19 +55,21 @@ def take_usage(answer: Answer, stated: StatedUsage | None, cost: StatedCost | No
         answer.cost, answer.currency = cost
 
 
-def _completed(stated: StatedUsage, before: Usage, counted_input: bool) -> StatedUsage:
+def _completed(stated: StatedUsage, before: Usage, answer: Answer) -> StatedUsage:
     """The usage with the earlier one's halves where it has none of its own."""
     usage, counts_input, counts_output = stated
     kept: dict[str, Any] = {}
-    if not (counts_input and usage.input_tokens) and before.input_tokens > usage.input_tokens:
-        counts_input = counted_input
+    lacks_input = not counts_input or (not usage.input_tokens and answer.counts_input)
+    if lacks_input and before.input_tokens > usage.input_tokens:
+        counts_input = answer.counts_input
         kept = {
             "input_tokens": before.input_tokens,
             "cached_input_tokens": before.cached_input_tokens,
             "cache_write_tokens": before.cache_write_tokens,
             "cache_write_1h_tokens": before.cache_write_1h_tokens,
         }
-    if not (counts_output and usage.output_tokens) and before.output_tokens > usage.output_tokens:
+    lacks_output = not counts_output or (not usage.output_tokens and answer.counts_output)
+    if lacks_output and before.output_tokens > usage.output_tokens:
         kept |= {"output_tokens": before.output_tokens, "reasoning_tokens": before.reasoning_tokens}
     if not kept:
         return stated
