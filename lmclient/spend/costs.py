@@ -23,7 +23,10 @@ _NONE: Mapping[str, str] = {}
 
 def terms_of(said: Mapping[str, object]) -> dict[str, str]:
     """The terms that a request's body or an answer's metadata states."""
-    return {name: value.lower() for name in TERMS if isinstance(value := said.get(name), str)}
+    terms = {name: value.lower() for name in TERMS if isinstance(value := said.get(name), str)}
+    if terms.get("service_tier") == "batch":  # Anthropic says so; the list's word is another
+        terms["processing"] = "batch"
+    return terms
 
 
 class Priced(NamedTuple):
