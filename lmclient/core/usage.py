@@ -13,7 +13,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `input_tokens` counts all input, cached reads and cache writes included; `output_tokens` all
     output, reasoning included. The others are parts of those two (`cache_write_1h_tokens` is a
     part of `cache_write_tokens`). `details` keeps what else the provider counted, as it said it.
-    `estimated` is True where the provider reported nothing and the text was counted instead.
+    `estimated` is True where the provider did not count a part of it and the text was counted instead.
     """
 
     input_tokens: int = 0

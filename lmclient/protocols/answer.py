@@ -26,7 +26,11 @@ class Answer:
 
     finish_reason: FinishReason | None = None
     usage: Usage | None = None
+    counts_input = True
+    counts_output = True
+    """Whether the halves of the usage are the provider's counts; else they are the least they can be."""
     cost: Decimal | None = None
+    currency = "USD"
     model = ""
     id = ""
     _calls: ToolCalls | None = None

@@ -16,7 +16,8 @@ from lmclient.errors import ProtocolError, ProviderError
 from lmclient.protocols import provider_errors
 from lmclient.protocols.answer import Splitter
 from lmclient.protocols.anthropic_messages import WHOLE_CONTENT
-from lmclient.protocols.base import SSEDecoder, as_dict, as_int, as_str, decode_json
+from lmclient.protocols.base import SSEDecoder, as_count, as_dict, as_int, as_str, decode_json
+from lmclient.protocols.stated_usage import StatedUsage, read_cost, take_usage
 
 Json = dict[str, Any]
 
@@ -29,7 +30,8 @@ FINISH_REASONS = {
     "tool_use": FinishReason.TOOL_CALLS,
     "refusal": FinishReason.CONTENT_FILTER,
 }
-_COUNTED = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+_INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_COUNTED = (*_INPUT, "output_tokens")
 _GROWING = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
 
@@ -94,10 +96,10 @@ class AnthropicDecoder(SSEDecoder):
                 self._close(event.index)
             case "message_start":
                 self._read_head(as_dict(event.message))
+                self.answer.counts_output = False  # it says 1 or so; the output is counted at the end
             case "message_delta":
                 self._read_stop(as_dict(event.delta))
                 self._add_usage(event.usage)
-                self.answer.usage = read_usage(self._usage)
             case "message_stop":
                 self.ended = True
             case "ping":
@@ -114,7 +116,6 @@ class AnthropicDecoder(SSEDecoder):
             raise ProtocolError(f"The server's answer has no content: {data[:80]!r}")
         self._read_head(message)
         self._read_stop(message)
-        self.answer.usage = read_usage(self._usage)
         content = [as_dict(block) for block in message["content"]]
         self._blocks = {index: Block(block) for index, block in enumerate(content)}
         cut = self.answer.finish_reason is FinishReason.LENGTH
@@ -157,11 +158,25 @@ class AnthropicDecoder(SSEDecoder):
             if said.get(field) is not None:
                 metadata[field] = said[field]
 
-    def _add_usage(self, usage: object) -> None:
-        """Takes counts: later ones replace earlier ones, they are never summed up."""
-        self._usage |= {key: value for key, value in as_dict(usage).items() if value is not None}
+    def _add_usage(self, said: object) -> None:
+        """Takes counts: later ones replace earlier ones, they are never summed up.
+
+        Compatible servers state an input of 0 once more at the end, which wipes nothing.
+        """
+        counts, usage = as_dict(said), self._usage
+        if not counts:
+            return
+        usage |= {
+            key: value
+            for key, value in counts.items()
+            if value is not None and (value or key not in _INPUT or not usage.get(key))
+        }
+        stated = read_usage(usage)
+        if stated is not None and counts.get("output_tokens") is None:
+            stated = stated._replace(counts_output=False)
+        take_usage(self.answer, stated, read_cost(usage))
         for term in ("service_tier", "speed"):
-            self.answer.keep(term, self._usage.get(term))
+            self.answer.keep(term, usage.get(term))
 
     def _open(self, index: object, start: Json) -> Chunk | None:
         if not isinstance(index, int):
@@ -212,9 +227,6 @@ class AnthropicDecoder(SSEDecoder):
         self.answer.calls.add(index, as_str(block.get("id")), as_str(block.get("name")), arguments)
 
     def _error(self, event: Event) -> ProviderError:
-        # What was counted before an error is all that there will be; the text of an answer that was
-        # merely left is counted instead, since the server counts output only at the end.
-        self.answer.usage = read_usage(self._usage)
         said = event.error if isinstance(event.error, dict) else {"message": as_str(event.error)}
         error = provider_errors.error_from_object(said)
         error.request_id = as_str(event.request_id) or None
@@ -233,20 +245,25 @@ def wanted_back(content: list[Json]) -> list[Json]:
     return [{"type": WHOLE_CONTENT, "content": content}]
 
 
-def read_usage(usage: Json) -> Usage | None:
+def read_usage(usage: Json) -> StatedUsage | None:
     """The usage. `input_tokens` of the API leaves out what was read from or written to the cache."""
-    if usage.get("input_tokens") is None and usage.get("output_tokens") is None:
+    rest, output = as_count(usage.get("input_tokens")), as_count(usage.get("output_tokens"))
+    if rest is None and output is None:
         return None
-    read, written = as_int(usage.get(_COUNTED[1])), as_int(usage.get(_COUNTED[2]))
-    return Usage(
-        input_tokens=as_int(usage.get("input_tokens")) + read + written,
+    lasting = as_dict(usage.get("cache_creation"))
+    written_1h = as_int(lasting.get("ephemeral_1h_input_tokens"))
+    read, written = as_int(usage.get(_INPUT[1])), as_int(usage.get(_INPUT[2]))
+    written = max(written, as_int(lasting.get("ephemeral_5m_input_tokens")) + written_1h)
+    counted = Usage(
+        input_tokens=(rest or 0) + read + written,
         cached_input_tokens=read,
         cache_write_tokens=written,
-        cache_write_1h_tokens=as_int(as_dict(usage.get("cache_creation")).get("ephemeral_1h_input_tokens")),
-        output_tokens=as_int(usage.get("output_tokens")),
+        cache_write_1h_tokens=written_1h,
+        output_tokens=output or 0,
         reasoning_tokens=as_int(as_dict(usage.get("output_tokens_details")).get("thinking_tokens")),
         details={key: value for key, value in usage.items() if key not in _COUNTED and value is not None},
     )
+    return StatedUsage(counted, rest is not None, output is not None)
 
 
 def _parsed(text: str) -> Any:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _EVENT_STREAM = re.compile(rb"(data|event|id|retry)?[:\r\n]")
 _LONGEST_FIELD = len(b"event:")
+_LONGEST_COUNT = 18  # digits
 MAX_BODY = 256 * 2**20
 """The longest JSON answer in bytes that is accepted."""
 
@@ -236,11 +237,18 @@ def as_dict(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def as_int(value: object) -> int:
-    """The value if it is a whole number that is not negative, else 0."""
+def as_count(value: object) -> int | None:
+    """The value if it is a whole number that is not negative, also in digits, else None."""
+    if type(value) is str and len(value) <= _LONGEST_COUNT and value.isascii() and value.isdecimal():
+        return int(value)
     if type(value) is float and value.is_integer():
         value = int(value)
-    return value if type(value) is int and value > 0 else 0
+    return value if type(value) is int and value >= 0 else None
+
+
+def as_int(value: object) -> int:
+    """The value if it is a whole number that is not negative, also in digits, else 0."""
+    return as_count(value) or 0
 
 
 def as_str(value: object) -> str:

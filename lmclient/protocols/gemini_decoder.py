@@ -14,8 +14,9 @@ from lmclient.core.completion import Chunk, FinishReason
 from lmclient.core.usage import Usage
 from lmclient.errors import ProtocolError
 from lmclient.protocols.answer import Splitter
-from lmclient.protocols.base import SSEDecoder, as_dict, as_int, as_str, decode_json
+from lmclient.protocols.base import SSEDecoder, as_count, as_dict, as_int, as_str, decode_json
 from lmclient.protocols.gemini_errors import error_of
+from lmclient.protocols.stated_usage import StatedUsage, read_cost, take_usage, whole_counts
 
 Json = dict[str, Any]
 
@@ -87,10 +88,9 @@ class GeminiDecoder(SSEDecoder):
         answer = self.answer
         answer.id = answer.id or as_str(response.get("responseId"))
         answer.model = answer.model or as_str(response.get("modelVersion"))
-        counts = as_dict(response.get("usageMetadata"))
-        if (usage := read_usage(counts)) is not None:
-            answer.usage = usage
-        answer.keep("service_tier", counts.get("serviceTier"))
+        if counts := as_dict(response.get("usageMetadata")):
+            take_usage(answer, read_usage(counts), read_cost(counts))
+            answer.keep("service_tier", counts.get("serviceTier"))
         feedback = as_dict(response.get("promptFeedback"))
         if feedback.get("blockReason"):
             answer.finish_reason = FinishReason.CONTENT_FILTER
@@ -161,18 +161,25 @@ def _is_response(value: object) -> bool:
     return isinstance(value, dict) and any(name in value for name in known)
 
 
-def read_usage(usage: Json) -> Usage | None:
+def read_usage(usage: Json) -> StatedUsage | None:
     """The usage, None where nothing was counted.
 
     Thoughts stand beside the candidates here, and what tools read beside the prompt.
     """
-    if usage.get("promptTokenCount") is None and usage.get("candidatesTokenCount") is None:
-        return None
+    prompt, candidates = as_count(usage.get("promptTokenCount")), as_count(usage.get("candidatesTokenCount"))
     thoughts = as_int(usage.get("thoughtsTokenCount"))
-    return Usage(
-        input_tokens=as_int(usage.get("promptTokenCount")) + as_int(usage.get("toolUsePromptTokenCount")),
+    if prompt is not None:
+        prompt += as_int(usage.get("toolUsePromptTokenCount"))
+    if candidates is not None:
+        candidates += thoughts
+    prompt, output = whole_counts(prompt, candidates, as_count(usage.get("totalTokenCount")))
+    if prompt is None and output is None:
+        return None
+    counted = Usage(
+        input_tokens=prompt or 0,
         cached_input_tokens=as_int(usage.get("cachedContentTokenCount")),
-        output_tokens=as_int(usage.get("candidatesTokenCount")) + thoughts,
+        output_tokens=thoughts if output is None else output,
         reasoning_tokens=thoughts,
         details={name: value for name, value in usage.items() if name not in _COUNTS and value is not None},
     )
+    return StatedUsage(counted, prompt is not None, output is not None)

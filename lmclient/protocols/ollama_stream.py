@@ -11,8 +11,9 @@ from lmclient.core.usage import Usage
 from lmclient.errors import ProtocolError, ProviderError, StreamInterruptedError
 from lmclient.protocols import provider_errors
 from lmclient.protocols.answer import Splitter
-from lmclient.protocols.base import MAX_BODY, Decoder, as_dict, as_int, as_str, decode_json
+from lmclient.protocols.base import MAX_BODY, Decoder, as_count, as_dict, as_str, decode_json
 from lmclient.protocols.sse import MAX_EVENT
+from lmclient.protocols.stated_usage import StatedUsage, take_usage
 
 Json = dict[str, Any]
 
@@ -131,13 +132,12 @@ class OllamaDecoder(Decoder):
             self.answer.metadata["finish_reason"] = line.done_reason
             reason = FinishReason.STOP
         self.answer.finish_reason = reason or FinishReason.UNKNOWN
-        if line.prompt_eval_count is not None or line.eval_count is not None:
+        prompt, output = as_count(line.prompt_eval_count), as_count(line.eval_count)
+        if prompt is not None or output is not None:
             said = msgspec.structs.asdict(line)
-            self.answer.usage = Usage(
-                input_tokens=as_int(line.prompt_eval_count),
-                output_tokens=as_int(line.eval_count),
-                details={name: said[name] for name in _DURATIONS if said[name] is not None},
-            )
+            details = {name: said[name] for name in _DURATIONS if said[name] is not None}
+            usage = Usage(input_tokens=prompt or 0, output_tokens=output or 0, details=details)
+            take_usage(self.answer, StatedUsage(usage, prompt is not None, output is not None))
 
 
 def _error(error: object) -> ProviderError:

@@ -25,7 +25,8 @@ from lmclient.protocols.asking import conversation_of, takes_schema
 from lmclient.protocols.base import SSEDecoder, as_dict, as_str, decode_json
 from lmclient.protocols.dialect import Dialect
 from lmclient.protocols.openai import OpenAIProtocol
-from lmclient.protocols.openai_usage import read_cost, read_usage
+from lmclient.protocols.openai_usage import read_usage
+from lmclient.protocols.stated_usage import read_cost, take_usage
 
 if TYPE_CHECKING:
     from lmclient.profiles.model import ModelProfile
@@ -53,6 +54,7 @@ class Choice(msgspec.Struct, gc=False):
     message: Delta | None = None
     text: Any = None  # in text completions
     finish_reason: Any = None
+    usage: Any = None  # Moonshot, beside the finish reason
     error: Any = None
 
 
@@ -230,19 +232,22 @@ class OpenAIChatDecoder(SSEDecoder):
             answer.model = body.model
         if body.service_tier is not None:
             answer.keep("service_tier", body.service_tier)
-        if body.usage is not None or body.x_groq is not None or body.timings is not None:
-            self._read_usage(body)
+        chunk = None
         for choice in body.choices or ():
             if not choice.index:  # 0, or not given
-                return self._read_choice(choice)
-        return None
+                chunk = self._read_choice(choice)
+                break
+        if body.usage is not None or body.x_groq is not None or body.timings is not None:
+            usage = body.usage if isinstance(body.usage, dict) else as_dict(body.x_groq).get("usage")
+            self._read_usage(usage, body.timings)
+        return chunk
 
     def _read_choice(self, choice: Choice) -> Chunk | None:
         delta = choice.delta if choice.delta is not None else choice.message
         if choice.error is not None:
             raise _error(choice.error)
         if choice.finish_reason:
-            self._read_finish(choice.finish_reason)
+            self._read_finish(choice)
         if delta is None:
             return None
         if delta.tool_calls:
@@ -265,12 +270,15 @@ class OpenAIChatDecoder(SSEDecoder):
             return self.answer.add(text) if text else None
         return self.answer.add(text, as_str(reasoning))
 
-    def _read_finish(self, said: object) -> None:
+    def _read_finish(self, choice: Choice) -> None:
+        said = choice.finish_reason
         reason = FINISH_REASONS.get(as_str(said).lower())
         if reason is None:
             reason = FinishReason.STOP
             self.answer.metadata["finish_reason"] = said
         self.answer.finish_reason = reason
+        if choice.usage is not None:
+            self._read_usage(choice.usage)
 
     def _read_calls(self, calls: object, *, whole: bool = False) -> None:
         """Takes calls, or fragments of them; those of a `whole` message are one each."""
@@ -299,12 +307,12 @@ class OpenAIChatDecoder(SSEDecoder):
             return reasoning
         return "".join(as_str(part.get("text")) or as_str(part.get("summary")) for part in parts)
 
-    def _read_usage(self, body: Body) -> None:
-        usage = body.usage if isinstance(body.usage, dict) else as_dict(as_dict(body.x_groq).get("usage"))
-        read = read_usage(usage, body.timings)
-        if read is not None:
-            self.answer.usage = read
-            self.answer.cost = read_cost(usage)  # of this usage, not of an earlier one
+    def _read_usage(self, said: object, timings: object = None) -> None:
+        usage = as_dict(said)
+        stated = read_usage(usage, timings)
+        if stated is not None and not stated.usage.output_tokens and not self.complete():
+            stated = stated._replace(counts_output=False)  # nothing is the output only so far
+        take_usage(self.answer, stated, read_cost(usage))
 
 
 def merge_details(kept: list[Json], parts: list[Json]) -> None:

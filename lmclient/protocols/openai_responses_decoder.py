@@ -13,19 +13,19 @@ from typing import Any
 import msgspec
 
 from lmclient.core.completion import Chunk, FinishReason
-from lmclient.core.usage import Usage
 from lmclient.errors import ProtocolError, ProviderError
 from lmclient.protocols import provider_errors
 from lmclient.protocols.answer import Splitter
-from lmclient.protocols.base import SSEDecoder, as_dict, as_int, as_str, decode_json
+from lmclient.protocols.base import SSEDecoder, as_dict, as_str, decode_json
 from lmclient.protocols.openai_responses_input import message_text
+from lmclient.protocols.openai_usage import read_usage
+from lmclient.protocols.stated_usage import read_cost, take_usage
 
 Json = dict[str, Any]
 BETWEEN_PARTS = "\n\n"
 """What separates the parts of the reasoning."""
 
 _TERMINAL = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
-_COUNTS = frozenset({"input_tokens", "output_tokens", "total_tokens"})
 _INCOMPLETE = {
     "max_output_tokens": FinishReason.LENGTH,
     "max_tokens": FinishReason.LENGTH,
@@ -136,7 +136,7 @@ class OpenAIResponsesDecoder(SSEDecoder):
         raise _error_of(event)
 
     def _read_created(self, event: Event) -> None:
-        self._read_names(as_dict(event.response))
+        self._read_head(as_dict(event.response))
 
     def _rest_of(self, key: Hashable, item: Json) -> tuple[str, str]:
         """The text and the reasoning of a whole item that have not arrived as deltas."""
@@ -159,10 +159,9 @@ class OpenAIResponsesDecoder(SSEDecoder):
         """Takes the whole response: its status, its usage, and what of it has not arrived yet."""
         answer = self.answer
         self.ended = True
-        self._read_names(response)
-        answer.keep("service_tier", response.get("service_tier"))
-        if (usage := read_usage(as_dict(response.get("usage")))) is not None:
-            answer.usage = usage
+        self._read_head(response)
+        usage = as_dict(response.get("usage"))
+        take_usage(answer, read_usage(usage), read_cost(usage))
         output = response.get("output")
         items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
         text = reasoning = ""
@@ -182,9 +181,11 @@ class OpenAIResponsesDecoder(SSEDecoder):
             )
         return chunk
 
-    def _read_names(self, response: Json) -> None:
+    def _read_head(self, response: Json) -> None:
         self.answer.id = as_str(response.get("id")) or self.answer.id
         self.answer.model = as_str(response.get("model")) or self.answer.model
+        if response.get("service_tier") != "auto":  # which only says that the server chooses
+            self.answer.keep("service_tier", response.get("service_tier"))
 
     def _finish_reason(self, response: Json) -> FinishReason | None:
         """Why the response ended, None while it has not."""
@@ -229,22 +230,6 @@ def reasoning_parts(item: Json) -> list[str]:
         for part in parts if isinstance(parts, list) else ():
             texts.append(as_str(as_dict(part).get("text")))
     return [text for text in texts if text]
-
-
-def read_usage(usage: Json) -> Usage | None:
-    """The usage, None where nothing was counted."""
-    if usage.get("input_tokens") is None and usage.get("output_tokens") is None:
-        return None
-    read = as_dict(usage.get("input_tokens_details"))
-    written = as_dict(usage.get("output_tokens_details"))
-    return Usage(
-        input_tokens=as_int(usage.get("input_tokens")),
-        cached_input_tokens=as_int(read.get("cached_tokens")),
-        cache_write_tokens=as_int(read.get("cache_write_tokens")),
-        output_tokens=as_int(usage.get("output_tokens")),
-        reasoning_tokens=as_int(written.get("reasoning_tokens")),
-        details={name: value for name, value in usage.items() if name not in _COUNTS and value is not None},
-    )
 
 
 def _key(event: Event) -> Hashable:

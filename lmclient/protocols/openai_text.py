@@ -170,5 +170,5 @@ class OpenAITextDecoder(OpenAIChatDecoder):
 
     def _read_choice(self, choice: Choice) -> Chunk | None:
         if choice.finish_reason:
-            self._read_finish(choice.finish_reason)
+            self._read_finish(choice)
         return self.answer.add(choice.text) if type(choice.text) is str and choice.text else None

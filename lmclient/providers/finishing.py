@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from lmclient.core.completion import Completion, FinishReason
 from lmclient.core.request import CompletionRequest
 from lmclient.core.usage import Usage
@@ -19,12 +21,18 @@ def completion_of(
 ) -> Completion:
     """The completion of a finished answer, or of the part of it that has arrived. Times in seconds."""
     profile = request.profile
-    usage = answer.usage
-    if usage is None:
-        usage = estimated_usage(request, answer)
+    usage = usage_of(answer, request)
     when = request.attempts[-1].started if request.attempts else None
     terms = terms_of(answer.metadata)
-    priced = cost_of(usage, profile, stated=answer.cost, model=answer.model, when=when, terms=terms)
+    priced = cost_of(
+        usage,
+        profile,
+        stated=answer.cost,
+        currency=answer.currency,
+        model=answer.model,
+        when=when,
+        terms=terms,
+    )
     if is_inconsistent(usage):
         answer.metadata["usage_inconsistent"] = True
     if answer.cost is not None:
@@ -61,10 +69,30 @@ def max_tokens_of(request: CompletionRequest) -> int:
 
 def _note_own_price(answer: Answer, usage: Usage, profile: ModelProfile) -> None:
     """A cost that the provider states does not hide what the profile's prices say."""
-    if profile.cost.currency == "USD":
+    if profile.cost.currency == answer.currency:
         computed = price(usage, profile.cost)
         if computed is not None:
             answer.metadata["computed_cost"] = str(computed)  # as it is after a trip through JSON
+
+
+def usage_of(answer: Answer, request: CompletionRequest) -> Usage:
+    """What the provider counted; what it did not count is estimated from the text.
+
+    Of an answer that is not whole the output was counted too early, if at all.
+    """
+    usage = answer.usage
+    if usage is None:
+        return estimated_usage(request, answer)
+    counts_output = answer.counts_output and answer.finish_reason is not None
+    if answer.counts_input and counts_output:
+        return usage
+    least, changed = estimated_usage(request, answer), {}
+    if not answer.counts_input and least.input_tokens > usage.input_tokens:
+        changed["input_tokens"] = least.input_tokens
+    if not counts_output and least.output_tokens > usage.output_tokens:
+        changed["output_tokens"] = least.output_tokens
+        changed["reasoning_tokens"] = max(least.reasoning_tokens, usage.reasoning_tokens)
+    return msgspec.structs.replace(usage, **changed, estimated=True) if changed else usage
 
 
 def estimated_usage(request: CompletionRequest, answer: Answer) -> Usage:

@@ -23,7 +23,10 @@ _NONE: Mapping[str, str] = {}
 
 def terms_of(said: Mapping[str, object]) -> dict[str, str]:
     """The terms that a request's body or an answer's metadata states."""
-    return {name: value.lower() for name in TERMS if isinstance(value := said.get(name), str)}
+    terms = {name: value.lower() for name in TERMS if isinstance(value := said.get(name), str)}
+    if terms.get("service_tier") == "batch":  # Anthropic says so; the list's word is another
+        terms["processing"] = "batch"
+    return terms
 
 
 class Priced(NamedTuple):
@@ -39,17 +42,18 @@ def cost_of(
     profile: ModelProfile,
     *,
     stated: Decimal | None = None,
+    currency: str = CURRENCY,
     model: str = "",
     when: datetime.datetime | None = None,
     terms: Mapping[str, str] = _NONE,
 ) -> Priced:
-    """What the usage costs: as the provider has stated (in US dollars), by the profile, or by the list.
+    """What the usage costs: as the provider has stated (in `currency`), by the profile, or by the list.
 
     `model` is the one that answered, `when` the time of the request, `terms` such as its service tier;
     all three matter for the list only.
     """
     if stated is not None:
-        return Priced(stated, "provider", "USD")
+        return Priced(stated, "provider", currency)
     own = price(usage, profile.cost)
     if own is not None or profile.cost.input is not None or profile.cost.output is not None:
         return Priced(own, None if own is None else "profile", profile.cost.currency)

@@ -12,12 +12,12 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from lmclient.core.usage import Usage
 from lmclient.spend.ledger import EXACT
-from lmclient.spend.prices import clamped
+from lmclient.spend.prices import Counts, clamped
 
 if TYPE_CHECKING:
     from lmclient.profiles.model import ModelProfile
@@ -34,6 +34,9 @@ _VENDORS = {
     "gemini": "google",
 }
 """Whose prices a provider of ours has at its own URL."""
+_KINDS = ("audio", "image", "video")
+_INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details", "promptTokensDetails")
+_OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details", "candidatesTokensDetails")
 # At a URL that the list does not know, models that their vendor alone runs: behind a gateway, they are
 # paid for as there. Models with open weights cost what their host takes, which nobody knows.
 _VENDORS_OWN = re.compile(r"gpt-\d|o\d|chatgpt-|claude-|gemini-")
@@ -119,6 +122,7 @@ def _price(
                 cache_write_1h_tokens=counts.cache_write_1h_tokens,
                 output_tokens=counts.output_tokens,
                 output_reasoning_tokens=counts.reasoning_tokens,
+                **_other_units(usage.details, counts),
             ),
             model,
             provider_id=provider,
@@ -131,3 +135,39 @@ def _price(
     ):
         return None  # the library counts what has no price as free
     return priced.total_price
+
+
+def _other_units(details: Mapping[str, Any], counts: Counts) -> dict[str, int]:
+    """What else the list may have a price for: searches, and tokens that are no text.
+
+    Those of a cached input are left out: which of them were cached is not certain.
+    """
+    units = {}
+    tools = details.get("server_tool_use")
+    if isinstance(tools, dict) and (searches := _positive(tools.get("web_search_requests"))):
+        units["web_searches"] = searches
+    input_kinds, output_kinds = _not_text(details, _INPUT_DETAILS), _not_text(details, _OUTPUT_DETAILS)
+    cached = counts.cached_input_tokens + counts.cache_write_tokens
+    if not cached and sum(input_kinds.values()) <= counts.input_tokens:
+        units |= {f"input_{kind}_tokens": count for kind, count in input_kinds.items()}
+    if sum(output_kinds.values()) + counts.reasoning_tokens <= counts.output_tokens:
+        units |= {f"output_{kind}_tokens": count for kind, count in output_kinds.items()}
+    return units
+
+
+def _not_text(details: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, int]:
+    """The tokens of each other kind, as OpenAI's table or Gemini's list states them."""
+    counts: dict[str, int] = {}
+    for table in map(details.get, names):
+        if isinstance(table, list):
+            for entry in table:
+                kind = entry.get("modality") if isinstance(entry, dict) else None
+                if isinstance(kind, str) and kind.lower() in _KINDS:
+                    counts[kind.lower()] = _positive(entry.get("tokenCount"))
+        elif isinstance(table, dict):
+            counts |= {kind: _positive(table.get(f"{kind}_tokens")) for kind in _KINDS}
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def _positive(value: object) -> int:
+    return value if type(value) is int and value > 0 else 0

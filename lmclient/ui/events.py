@@ -21,7 +21,8 @@ SSE_HEADERS = {
 }
 """The headers of an answer of server-sent events."""
 
-encode = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder(decimal_format="number").encode
+"""Writes JSON; money keeps all its digits."""
 
 
 class EventWriter(Protocol):

@@ -87,7 +87,7 @@ def cost_json(completion: Completion) -> Json:
     """The cost as a field of a usage object, nothing where it is not known."""
     if completion.cost is None:
         return {}
-    cost: Json = {"cost": float(completion.cost)}
+    cost: Json = {"cost": completion.cost}
     if completion.currency != "USD":
         cost["cost_currency"] = completion.currency
     return cost

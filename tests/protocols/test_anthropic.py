@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -250,10 +251,56 @@ def test_later_counts_replace_earlier_ones_and_null_does_not() -> None:
     assert (completion.usage.input_tokens, completion.usage.output_tokens) == (17, 7)
 
 
-def test_an_answer_that_was_left_is_estimated() -> None:
-    completion, decoder = read(sse(events_of(message(TEXT))[:5]))
-    assert completion.usage.estimated
-    assert isinstance(decoder.failure, StreamInterruptedError)
+def test_writes_are_counted_where_only_their_lifetimes_are_stated() -> None:
+    usage = {
+        "input_tokens": 3,
+        "cache_creation": {"ephemeral_5m_input_tokens": 2000, "ephemeral_1h_input_tokens": 10000},
+        "output_tokens": 9,
+    }
+    said = read(json.dumps(message(TEXT, usage=usage)).encode())[0].usage
+    assert (said.input_tokens, said.cache_write_tokens, said.cache_write_1h_tokens) == (12003, 12000, 10000)
+
+
+def test_a_later_input_of_zero_wipes_nothing() -> None:
+    events = events_of(message(TEXT))
+    events[0]["message"]["usage"] = {
+        "input_tokens": 1000,
+        "cache_read_input_tokens": 50_000,
+        "output_tokens": 1,
+    }
+    events[-2]["usage"] = {"input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 50}
+    said = read(sse(events))[0].usage
+    assert (said.input_tokens, said.cached_input_tokens, said.output_tokens) == (51_000, 50_000, 50)
+    assert not said.estimated
+
+
+def test_an_output_of_zero_replaces_the_placeholder() -> None:
+    events = events_of(message(TEXT))
+    events[-2]["usage"] = {"output_tokens": 0}
+    said = read(sse(events))[0].usage
+    assert (said.output_tokens, said.estimated) == (0, False)
+
+
+@pytest.mark.parametrize("end", [5, None])
+def test_the_placeholder_is_no_count_of_the_output(end: int | None) -> None:
+    """Of an answer that was left, or whose end has no usage, the input is known all the same."""
+    events = events_of(message({"type": "text", "text": "Many words, " * 20}))
+    events[0]["message"]["usage"] = {
+        "input_tokens": 1000,
+        "cache_read_input_tokens": 50_000,
+        "output_tokens": 1,
+    }
+    events[-2]["usage"] = None
+    completion, decoder = read(sse(events[:end]))
+    assert isinstance(decoder.failure, StreamInterruptedError if end else type(None))
+    said = completion.usage
+    assert (said.input_tokens, said.cached_input_tokens, said.estimated) == (51_000, 50_000, True)
+    assert said.output_tokens > 40
+
+
+def test_a_stated_cost_is_read() -> None:
+    completion, _ = read(json.dumps(message(TEXT, usage={**USAGE, "cost": 0.5})).encode())
+    assert (completion.cost, completion.cost_source) == (Decimal("0.5"), "provider")
 
 
 @pytest.mark.parametrize("length", range(1, 7))

@@ -90,6 +90,17 @@ def test_last_usage_counts_and_not_the_sum():
     assert read(sse(*events, response(finish="STOP")))[1].usage.output_tokens == 5
 
 
+def test_output_that_only_the_total_counts_is_not_free():
+    usage = read(whole(HI, usageMetadata={"promptTokenCount": 1000, "totalTokenCount": 1500}))[1].usage
+    assert (usage.input_tokens, usage.output_tokens) == (1000, 500)
+
+
+def test_without_candidates_in_the_usage_the_output_is_not_counted():
+    decoder, _, _ = read(sse(response(HI, usageMetadata={"promptTokenCount": 1000})))
+    answer = decoder.answer
+    assert (answer.usage.input_tokens, answer.counts_input, answer.counts_output) == (1000, True, False)
+
+
 def test_thoughts_and_what_tools_read_are_part_of_the_usage():
     usage = {
         "promptTokenCount": 10,

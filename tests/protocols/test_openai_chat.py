@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -300,7 +301,7 @@ def test_a_strange_usage_breaks_nothing(usage: Any) -> None:
     assert (decoder.failure, decoder.answer.text) == (None, "Hi")
 
 
-@pytest.mark.parametrize("cost", [float("inf"), "0.5", True, -1])
+@pytest.mark.parametrize("cost", [float("inf"), "free", True, -1])
 def test_a_strange_cost_is_none(cost: Any) -> None:
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost": cost}
     last = b"data: " + json.dumps({"choices": [], "usage": usage}).encode() + b"\n\n"
@@ -315,6 +316,22 @@ def test_the_cost_is_that_of_the_last_usage() -> None:
     assert decoder.answer.usage is not None
     assert decoder.answer.usage.input_tokens == 100
     assert decoder.answer.cost is None
+
+
+def test_usage_beside_the_finish_reason_is_read() -> None:
+    """Moonshot streams it in the choice."""
+    usage = {"prompt_tokens": 1000, "completion_tokens": 500}
+    choice = {"index": 0, "delta": {}, "finish_reason": "stop", "usage": usage}
+    last = b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+    read = decoded(event({"content": "Hi"}) + last)[0].answer.usage
+    assert read is not None
+    assert (read.input_tokens, read.output_tokens) == (1000, 500)
+
+
+def test_a_cost_without_counts_is_read() -> None:
+    last = b"data: " + json.dumps({"choices": [], "usage": {"cost": 0.5}}).encode() + b"\n\n"
+    answer = decoded(event({"content": "Hi"}, "stop") + last)[0].answer
+    assert (answer.usage, answer.cost) == (None, Decimal("0.5"))
 
 
 def test_models_are_read_from_both_shapes() -> None:

@@ -1,6 +1,7 @@
 """How answers of OpenAI's Responses are read: what recordings do not show."""
 
 import json
+from decimal import Decimal
 
 import pytest
 
@@ -315,6 +316,39 @@ def test_stream_that_has_everything_only_in_its_last_event():
     _, completion, chunks = read(sse({**DONE, "response": {"status": "completed", "output": output}}))
     assert (completion.text, completion.reasoning) == ("Hi", "One.\n\nTwo.\n\nThree.")
     assert [bool(chunk.tool_calls) for chunk in chunks] == [False, True]
+
+
+def test_cached_and_reasoning_tokens_are_found_under_other_names_and_beside_the_output():
+    usage = {
+        "input_tokens": 1000,
+        "input_tokens_details": {"cache_read_input_tokens": 900, "cache_creation_input_tokens": 80},
+        "output_tokens": 100,
+        "output_tokens_details": {"reasoning_tokens": 2000},
+        "total_tokens": 3100,
+    }
+    counted = read(whole(usage=usage))[1].usage
+    assert (counted.cached_input_tokens, counted.cache_write_tokens) == (900, 80)
+    assert (counted.input_tokens, counted.output_tokens, counted.reasoning_tokens) == (1000, 2100, 2000)
+
+
+@pytest.mark.parametrize(
+    "stated", [{"cost": 0.5}, {"cost": {"total_cost": 0.5}}, {"cost_in_usd_ticks": 5 * 10**9}]
+)
+def test_a_stated_cost_is_read(stated):
+    usage = {"input_tokens": 1, "output_tokens": 1, **stated}
+    assert read(whole(usage=usage))[0].answer.cost == Decimal("0.5")
+
+
+@pytest.mark.parametrize(("asked", "tier"), [("priority", "priority"), ("auto", None), (None, None)])
+def test_the_tier_of_an_answer_that_breaks_off_is_known(asked, tier):
+    created = {"type": "response.created", "response": {"id": "r", "model": "m", "service_tier": asked}}
+    assert read(sse(created, text("Hi")))[1].metadata.get("service_tier") == tier
+
+
+def test_the_tier_that_served_the_answer_is_the_last():
+    created = {"type": "response.created", "response": {"service_tier": "priority"}}
+    done = {**DONE, "response": {**DONE["response"], "service_tier": "default"}}
+    assert read(sse(created, text("Hi"), done))[1].metadata["service_tier"] == "default"
 
 
 def test_usage_keeps_what_has_no_field():

@@ -104,3 +104,26 @@ def test_claude_is_paid_by_the_speed_in_its_usage() -> None:
     assert usual is not None
     assert fast is not None
     assert usual < fast
+
+
+def test_claude_in_a_batch_has_the_price_of_a_batch() -> None:
+    def cost(tier: str) -> Decimal | None:
+        body = {
+            "content": [{"type": "text", "text": "hi"}],
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": 1000, "output_tokens": 10, "service_tier": tier},
+        }
+        return finished(AnthropicDecoder(), "anthropic", "claude-opus-5", body).cost
+
+    assert (cost("standard"), cost("batch")) == (Decimal("0.00525"), Decimal("0.002625"))
+
+
+def test_an_answer_that_breaks_off_is_paid_by_the_tier_of_its_beginning() -> None:
+    def cost(tier: str) -> Decimal | None:
+        created = {"type": "response.created", "response": {"id": "r", "service_tier": tier}}
+        piece = {"type": "response.output_text.delta", "output_index": 0, "delta": "Many words"}
+        return finished(OpenAIResponsesDecoder(), "openai-responses", "gpt-5", created, piece).cost
+
+    standard, priority = cost("auto"), cost("priority")
+    assert standard is not None
+    assert priority == standard * 2

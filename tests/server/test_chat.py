@@ -57,6 +57,24 @@ def test_headers_tell_cost_profile_and_cache(client: openai.OpenAI, model: Scrip
     assert (headers["x-lmclient-profile"], headers["x-lmclient-cached"]) == ("scripted", "false")
 
 
+@pytest.mark.parametrize("provider", ["openai-chat", "openai-responses"])
+def test_a_client_of_the_gateway_books_what_it_says_in_its_currency(
+    serve: Callable[[Settings], str], provider: str, tmp_path: Path
+) -> None:
+    with ScriptedModel(cost={"input": "0.123457", "output": "0.7", "currency": "EUR"}) as model:
+        model.reply("Hi", times=2, usage=Usage(input_tokens=12_345, output_tokens=7))
+        url = serve(model.settings(tmp_path / "gateway"))
+        with lmclient.Client(Settings(data_dir=tmp_path / "client")) as client:
+            profile = lmclient.ModelProfile(provider=provider, model="m", url=url, api_key="none")
+            whole = client.complete(profile, "Hello")
+            with client.stream(profile, "Hello") as stream:
+                list(stream)
+            cost = Decimal("0.001528976665")
+            for answer in (whole, stream.completion):
+                assert (answer.cost, answer.currency, answer.cost_source) == (cost, "EUR", "provider")
+            assert client.spend.total() == {"EUR": 2 * cost}
+
+
 def test_the_model_may_be_a_profile(client: openai.OpenAI, model: ScriptedModel) -> None:
     model.reply("Hi")
     assert client.chat.completions.create(model="scripted", messages=HELLO).choices[0].message.content == "Hi"

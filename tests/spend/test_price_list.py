@@ -6,7 +6,9 @@ import datetime
 import subprocess
 import sys
 from decimal import Decimal
+from typing import Any
 
+import msgspec
 import pytest
 
 from lmclient import ModelProfile, Usage
@@ -82,6 +84,60 @@ def test_service_tier_has_its_own_price(model: str, terms: dict[str, str], facto
     usual = list_price(used, profile, "", when)
     assert usual == Decimal("10.6875")
     assert list_price(used, profile, "", when, terms) == usual * Decimal(factor)
+
+
+def test_searches_have_a_price() -> None:
+    used = Usage(input_tokens=1000, output_tokens=10, details={"server_tool_use": {"web_search_requests": 3}})
+    assert listed("anthropic", "claude-opus-5", used=used) == Decimal("0.03525")
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "details", "cost"),
+    [
+        (
+            "gemini",
+            "gemini-2.5-flash",
+            {"promptTokensDetails": [{"modality": "AUDIO", "tokenCount": 1000}]},
+            "0.0035",
+        ),
+        (
+            "gemini",
+            "gemini-2.5-flash-image",
+            {"candidatesTokensDetails": [{"modality": "IMAGE", "tokenCount": 900}, {"modality": "TEXT"}]},
+            "0.02755",
+        ),
+        (
+            "openai-chat",
+            "gpt-audio",
+            {"completion_tokens_details": {"audio_tokens": 900, "reasoning_tokens": 0}},
+            "0.0611",
+        ),
+    ],
+)
+def test_tokens_that_are_no_text_have_their_own_price(
+    provider: str, model: str, details: dict[str, Any], cost: str
+) -> None:
+    plain = Usage(input_tokens=1000, output_tokens=1000)
+    used = msgspec.structs.replace(plain, details=details)
+    assert listed(provider, model, used=used) == Decimal(cost) != listed(provider, model, used=plain)
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"promptTokensDetails": [{"modality": "AUDIO", "tokenCount": 9000}, {"modality": 5}, 7, {}]},
+        {"promptTokensDetails": [{"modality": "AUDIO", "tokenCount": "x"}]},
+        {"candidatesTokensDetails": [{"modality": "AUDIO", "tokenCount": -1}]},
+        {"prompt_tokens_details": {"audio_tokens": None, "image_tokens": True}},
+        {"completion_tokens_details": {"audio_tokens": 9000}},
+        {"server_tool_use": {"web_search_requests": -3}},
+        {"server_tool_use": [1]},
+    ],
+)
+def test_strange_details_change_no_price(details: dict[str, Any]) -> None:
+    plain = Usage(input_tokens=1000, cached_input_tokens=100, output_tokens=1000)
+    used = msgspec.structs.replace(plain, details=details)
+    assert listed("gemini", "gemini-2.5-flash", used=used) == listed("gemini", "gemini-2.5-flash", used=plain)
 
 
 def test_prices_of_a_time_of_day_hold() -> None:

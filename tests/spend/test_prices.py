@@ -104,6 +104,12 @@ def test_stated_cost_comes_first() -> None:
     assert cost_of(usage(10, 10), profile, stated=Decimal("0.5")) == (Decimal("0.5"), "provider", "USD")
 
 
+def test_stated_cost_may_be_in_another_currency() -> None:
+    profile = ModelProfile(provider="openai-chat", cost={"input": 1, "output": 1})
+    priced = cost_of(usage(10, 10), profile, stated=Decimal("0.5"), currency="EUR")
+    assert priced == (Decimal("0.5"), "provider", "EUR")
+
+
 def test_profile_comes_before_the_list() -> None:
     profile = ModelProfile(provider="openai-chat", model="gpt-4o", cost={"input": 1, "output": 1})
     assert cost_of(usage(10, 10), profile) == (Decimal("0.00002"), "profile", "USD")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
+import pytest
 from openai.types.chat import ChatCompletionChunk
 
+from lmclient import Completion
 from lmclient.ui import openai_sse, sse_response
+from lmclient.ui.events import encode
+from lmclient.ui.openai_answer import usage_json
 
 
 def data_of(written: bytes) -> list[str]:
@@ -54,3 +59,9 @@ async def test_a_plain_failure_is_an_event(broken: Any, read: Any) -> None:
     assert (await read(sse_response(broken.stream()))).endswith(
         b'event: failed\ndata: {"message":"The line broke."}\n\n'
     )
+
+
+@pytest.mark.parametrize("cost", ["0.12345678901234567890123", "1E-9", "0", "12"])
+def test_a_cost_keeps_all_its_digits(cost: str) -> None:
+    written = encode(usage_json(Completion(cost=Decimal(cost)))).decode()
+    assert json.loads(written, parse_float=Decimal)["cost"] == Decimal(cost)
