@@ -53,6 +53,7 @@ class Choice(msgspec.Struct, gc=False):
     delta: Delta | None = None
     message: Delta | None = None
     text: Any = None  # in text completions
+    logprobs: Any = None
     finish_reason: Any = None
     usage: Any = None  # Moonshot, beside the finish reason
     error: Any = None
@@ -247,6 +248,8 @@ class OpenAIChatDecoder(SSEDecoder):
             raise _error(choice.error)
         if choice.finish_reason:
             self._read_finish(choice)
+        if choice.logprobs is not None:
+            self._read_logprobs(choice.logprobs)
         if delta is None:
             return None
         if delta.tool_calls:
@@ -278,6 +281,12 @@ class OpenAIChatDecoder(SSEDecoder):
         self.answer.finish_reason = reason
         if choice.usage is not None:
             self._read_usage(choice.usage, None, last=True)
+
+    def _read_logprobs(self, said: object) -> None:
+        """Keeps the probabilities of tokens in the metadata, in one table also of a stream."""
+        for name, tokens in as_dict(said).items():
+            if tokens and isinstance(tokens, list):
+                self.answer.metadata.setdefault("logprobs", {}).setdefault(name, []).extend(tokens)
 
     def _read_calls(self, calls: object, *, whole: bool = False) -> None:
         """Takes calls, or fragments of them; those of a `whole` message are one each."""

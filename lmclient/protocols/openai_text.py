@@ -171,4 +171,6 @@ class OpenAITextDecoder(OpenAIChatDecoder):
     def _read_choice(self, choice: Choice) -> Chunk | None:
         if choice.finish_reason:
             self._read_finish(choice)
+        if choice.logprobs is not None:
+            self._read_logprobs(choice.logprobs)
         return self.answer.add(choice.text) if type(choice.text) is str and choice.text else None

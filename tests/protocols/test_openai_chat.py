@@ -400,3 +400,29 @@ def test_an_event_nested_without_end_is_an_error_of_the_protocol() -> None:
     nested = b"[" * 100_000 + b"]" * 100_000
     decoder, _ = decoded(b'data: {"choices":[],"x":' + nested + b"}\n\n")
     assert isinstance(decoder.failure, ProtocolError)
+
+
+def test_probabilities_of_tokens_are_the_same_streamed_or_not() -> None:
+    tokens = [{"token": "Hi", "logprob": -0.1, "top_logprobs": []}, {"token": "!", "logprob": -0.2}]
+    choice = {"index": 0, "message": {"content": "Hi!"}, "finish_reason": "stop"}
+    whole = OpenAIChatDecoder()
+    whole.feed(
+        json.dumps({"choices": [choice | {"logprobs": {"content": tokens, "refusal": None}}]}).encode()
+    )
+    whole.finish()
+    streamed = OpenAIChatDecoder()
+    for token in tokens:
+        part = {"index": 0, "delta": {"content": token["token"]}, "logprobs": {"content": [token]}}
+        streamed.feed(b"data: " + json.dumps({"choices": [part]}).encode() + b"\n\n")
+    streamed.feed(event({}, "stop") + b"data: [DONE]\n\n")
+    streamed.finish()
+    assert whole.answer.metadata == streamed.answer.metadata == {"logprobs": {"content": tokens}}
+
+
+@pytest.mark.parametrize("said", [None, {}, {"content": []}, {"content": None}, "no", [1]])
+def test_no_probabilities_leave_nothing(said: object) -> None:
+    choice = {"index": 0, "message": {"content": "Hi!"}, "finish_reason": "stop", "logprobs": said}
+    decoder = OpenAIChatDecoder()
+    decoder.feed(json.dumps({"choices": [choice]}).encode())
+    decoder.finish()
+    assert decoder.answer.metadata == {}
