@@ -65,10 +65,9 @@ class BudgetInterceptor:
 
     Stands inside of the fallback: the profile that is asked is the one that is checked. Each call of
     `retries`, the link to put inside of the retries, counts what the failed tries have cost, and
-    reserves the worst case anew. Free profiles (price
-    0) pass a spent budget, until an answer has cost something after all. A profile without a known price
-    reserves nothing before an answer has cost something, with a warning in the log, and passes until the
-    budget is used up.
+    reserves the worst case anew. Free profiles (price 0) pass a spent budget, until an answer has cost
+    something after all. A profile without a known price reserves nothing before an answer has cost
+    something, with a warning in the log, and passes until the budget is used up.
 
     Raises `BudgetExceededError`; `LMClientError` if the ledger cannot be written, for a call that
     cannot be counted is not sent; and `ConfigurationError` for two budgets that differ in nothing but

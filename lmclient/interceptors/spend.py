@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import anyio
 
+from lmclient import errors
 from lmclient.core.completion import Completion
 from lmclient.core.request import CompletionRequest
 from lmclient.core.stream import AsyncCompletionStream
@@ -17,8 +21,9 @@ class SpendInterceptor(Forwarding):
 
     Failed, cancelled and interrupted attempts are booked with what had arrived, answers of the cache
     with what they saved. Calls that were refused before any attempt leave no row. A ledger that
-    cannot be opened fails the call with `ConfigurationError` before anything is sent; one that
-    cannot be written later does not: see `Ledger.book`.
+    cannot be opened fails the call with `ConfigurationError` before anything is sent (or
+    `TimeoutError`, if that takes longer than the call has); one that cannot be written later does not:
+    see `Ledger.book`.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -26,7 +31,7 @@ class SpendInterceptor(Forwarding):
 
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
         if not self._ledger.is_open:
-            await self._ledger.open()
+            await self._open(request)
         first = len(request.attempts)
         try:
             stream = await call_next(request)
@@ -40,6 +45,17 @@ class SpendInterceptor(Forwarding):
 
         stream.on_end(end)
         return stream
+
+    async def _open(self, request: CompletionRequest) -> None:
+        left = None if request.deadline is None else request.deadline - time.monotonic()
+        try:
+            async with asyncio.timeout(left):
+                await self._ledger.open()
+        except TimeoutError as error:
+            raise errors.TimeoutError(
+                f"Profile {request.profile.name!r}: the call's time ran out while the ledger was opened, "
+                "before the request was sent; another process may keep it locked."
+            ) from error
 
     async def aclose(self) -> None:
         """Writes what waits, and closes the ledger."""

@@ -243,6 +243,28 @@ async def test_ledger_that_cannot_be_opened_fails_the_call_before_it_is_sent(
     assert sum(counters.get("requests", 0) for counters in faults.stats().values()) == served
 
 
+async def test_a_call_waits_for_a_locked_ledger_no_longer_than_its_time(
+    settings: Settings,
+    faults: FaultProvider,
+    fault: Callable[[str], ModelProfile],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lmclient.spend.sqlite.BUSY_TIMEOUT", 0.5)
+    assert settings.spend.url is not None
+    file = Path(settings.spend.url.removeprefix("sqlite:///"))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    async with AsyncClient(settings) as client:
+        served = sum(counters.get("requests", 0) for counters in faults.stats().values())
+        with pytest.raises(TimeoutError, match="before the request was sent"):
+            await client.complete(fault("ok"), "hi", timeout=0.05)
+        other.execute("ROLLBACK")
+        other.close()
+        assert sum(counters.get("requests", 0) for counters in faults.stats().values()) == served
+        await client.complete(fault("ok"), "hi")
+
+
 async def test_answer_is_given_although_the_ledger_cannot_be_written(
     client: AsyncClient,
     settings: Settings,
