@@ -232,15 +232,14 @@ class OpenAIChatDecoder(SSEDecoder):
             answer.model = body.model
         if body.service_tier is not None:
             answer.keep("service_tier", body.service_tier)
-        chunk = None
-        for choice in body.choices or ():
-            if not choice.index:  # 0, or not given
-                chunk = self._read_choice(choice)
-                break
         if body.usage is not None or body.x_groq is not None or body.timings is not None:
             usage = body.usage if isinstance(body.usage, dict) else as_dict(body.x_groq).get("usage")
-            self._read_usage(usage, body.timings)
-        return chunk
+            finishes = any(choice.finish_reason for choice in body.choices or ())
+            self._read_usage(usage, body.timings, last=finishes or self.complete())
+        for choice in body.choices or ():
+            if not choice.index:  # 0, or not given
+                return self._read_choice(choice)
+        return None
 
     def _read_choice(self, choice: Choice) -> Chunk | None:
         delta = choice.delta if choice.delta is not None else choice.message
@@ -278,7 +277,7 @@ class OpenAIChatDecoder(SSEDecoder):
             self.answer.metadata["finish_reason"] = said
         self.answer.finish_reason = reason
         if choice.usage is not None:
-            self._read_usage(choice.usage)
+            self._read_usage(choice.usage, None, last=True)
 
     def _read_calls(self, calls: object, *, whole: bool = False) -> None:
         """Takes calls, or fragments of them; those of a `whole` message are one each."""
@@ -307,11 +306,11 @@ class OpenAIChatDecoder(SSEDecoder):
             return reasoning
         return "".join(as_str(part.get("text")) or as_str(part.get("summary")) for part in parts)
 
-    def _read_usage(self, said: object, timings: object = None) -> None:
+    def _read_usage(self, said: object, timings: object, *, last: bool) -> None:
         usage = as_dict(said)
         stated = read_usage(usage, timings)
-        if stated is not None and not stated.usage.output_tokens and not self.complete():
-            stated = stated._replace(counts_output=False)  # nothing is the output only so far
+        if stated is not None and not stated.usage.output_tokens and not last:
+            stated = stated._replace(counts_output=False)  # 0 is the output only so far
         take_usage(self.answer, stated, read_cost(usage))
 
 

@@ -328,6 +328,16 @@ def test_usage_beside_the_finish_reason_is_read() -> None:
     assert (read.input_tokens, read.output_tokens) == (1000, 500)
 
 
+def test_usage_beside_an_error_of_the_choice_is_read() -> None:
+    choice = {"index": 0, "delta": {}, "finish_reason": "error", "error": {"message": "Not now", "code": 502}}
+    usage = {"prompt_tokens": 1000, "completion_tokens": 500}
+    last = b"data: " + json.dumps({"choices": [choice], "usage": usage}).encode() + b"\n\n"
+    decoder, _ = decoded(event({"content": "Hi"}) + last)
+    assert isinstance(decoder.failure, errors.ServerError)
+    assert decoder.answer.usage is not None
+    assert decoder.answer.usage.output_tokens == 500
+
+
 def test_a_cost_without_counts_is_read() -> None:
     last = b"data: " + json.dumps({"choices": [], "usage": {"cost": 0.5}}).encode() + b"\n\n"
     answer = decoded(event({"content": "Hi"}, "stop") + last)[0].answer
