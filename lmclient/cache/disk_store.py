@@ -172,7 +172,8 @@ class DiskStore:
                 with _looking_into(self._database) as database:
                     if (reason := _foreign(database)) is not None:
                         raise CacheError(f"The cache in {self._directory} cannot be used: {reason}.")
-                    ((entries,),) = database.execute("SELECT COUNT(*) FROM Cache")
+                    if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'Cache'").fetchone():
+                        ((entries,),) = database.execute("SELECT COUNT(*) FROM Cache")
                     ((pages,),) = database.execute("PRAGMA page_count")
                     ((page_size,),) = database.execute("PRAGMA page_size")
         return Contents(place=str(self._directory), entries=entries, bytes=pages * page_size)

@@ -7,6 +7,7 @@ import enum
 import importlib
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -127,6 +128,8 @@ def _imported(name: str) -> Any:
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise FlowError(f"{name!r} does not name a flow; expected MODULE:FLOW, such as announcement:agents.")
+    if sys.path[0] != os.getcwd():
+        sys.path.insert(0, os.getcwd())  # whoever names a module means the one beside them
     try:
         found = importlib.import_module(module_name)
     except ModuleNotFoundError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -133,3 +133,10 @@ class _OwnAttempts(list[Attempt]):
     def append(self, attempt: Attempt) -> None:
         super().append(attempt)
         self._outer.append(attempt)
+
+    def extend(self, attempts: Iterable[Attempt]) -> None:
+        for attempt in attempts:
+            self.append(attempt)
+
+    def __reduce__(self) -> tuple[type[list[Attempt]], tuple[list[Attempt]]]:
+        return list, ([*self],)  # a copy is a list like others

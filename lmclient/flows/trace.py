@@ -54,6 +54,7 @@ class TraceStep(msgspec.Struct, kw_only=True):
         self.finish_reason = completion.finish_reason
         if not completion.cached:
             self.usage = _sum(self.usage, completion.usage)
+        self.costs = dict(self.costs)  # a copy of the step keeps its own
         add_cost(self.costs, completion)
         self.cost = only_cost(self.costs)
         self.currency = next(iter(self.costs), self.currency)

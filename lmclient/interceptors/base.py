@@ -52,7 +52,7 @@ class Hooks:
         return request
 
     def after(self, request: CompletionRequest, completion: Completion) -> Completion | Awaitable[Completion]:
-        """The answer that the caller gets, for whole answers only; by default the same.
+        """The answer that the caller gets, for whole answers only; by default, or for None, the same.
 
         The chunks of a stream have been delivered by then.
         """
@@ -61,27 +61,20 @@ class Hooks:
     async def __call__(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
         before = self.before(request)
         asked = before if isinstance(before, CompletionRequest) or before is None else await before
-        _check_hook(self, "before", asked, CompletionRequest)
+        if not isinstance(asked, CompletionRequest):  # a `return` is easily forgotten
+            raise LMClientError(
+                f"{type(self).__name__}.before returned {asked!r:.60}; expected a CompletionRequest."
+            )
         stream = await call_next(asked)
 
         async def end(completion: Completion, error: BaseException | None) -> Completion | None:
             if error is not None:
                 return None
             after = self.after(asked, completion)
-            changed = after if isinstance(after, Completion) or after is None else await after
-            _check_hook(self, "after", changed, Completion)
-            return changed
+            return after if isinstance(after, Completion) or after is None else await after
 
         stream.on_end(end)
         return stream
-
-
-def _check_hook(hooks: Hooks, name: str, returned: object, expected: type) -> None:
-    """A hook without a `return` is a mistake that is easily made."""
-    if not isinstance(returned, expected):
-        raise LMClientError(
-            f"{type(hooks).__name__}.{name} returned {returned!r:.60}; expected a {expected.__name__}."
-        )
 
 
 def chain(interceptors: Sequence[Interceptor], last: CallNext) -> CallNext:
@@ -117,7 +110,7 @@ def _link(interceptor: Interceptor, call_next: CallNext) -> CallNext:
 
         try:
             answer = await interceptor(request, call_on)
-            if not isinstance(answer, AsyncCompletionStream):
+            if not hasattr(answer, "is_whole"):  # it may be wrapped
                 raise LMClientError(
                     f"The interceptor {_name(owner)} returned {answer!r:.60}; expected a stream, such as "
                     "AsyncCompletionStream.of(completion)."

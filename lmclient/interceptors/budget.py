@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from lmclient import errors
 from lmclient.core.completion import Completion
-from lmclient.core.request import CompletionRequest, own_attempts
+from lmclient.core.request import Attempt, CompletionRequest, own_attempts
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.errors import BudgetExceededError, ConfigurationError, LMClientError
 from lmclient.interceptors.base import CallNext
@@ -123,7 +123,7 @@ class BudgetInterceptor:
         That is if failed ones have cost something, or the budgets' periods have changed meanwhile.
         """
         call = _current.get()
-        if call is None or call.interceptor is not self or not call.was_tried:
+        if call is None or not call.is_of(self, request) or not call.was_tried:
             return await call_next(request)
         costs, claims = call.costs(), self._claims(request)
         if costs or claims != call.held.claims:
@@ -162,8 +162,8 @@ class BudgetInterceptor:
             if isinstance(error, asyncio.CancelledError):
                 raise
             raise errors.TimeoutError(
-                f"Profile {name!r}: the call's time ran out while its budgets could not be checked, since "
-                "the ledger cannot be written."
+                f"Profile {name!r}: the call's time ran out before its budgets were checked; the ledger may "
+                "be locked by another process."
             ) from error
         if refusal is not None:
             raise BudgetExceededError(f"Profile {name!r}: {refusal}")
@@ -191,7 +191,10 @@ class BudgetInterceptor:
             if isinstance(error, LMClientError):  # the ledger cannot be written now
                 self._uncounted += over
             paid = ", ".join(f"{cost} {currency}" for _, costs in over for currency, cost in costs.items())
-            logger.error("What a call has cost (%s) cannot be counted in its budgets now: %s", paid, error)
+            if paid:
+                logger.error(
+                    "What a call has cost (%s) cannot be counted in its budgets now: %s", paid, error
+                )
             return
         self._tell(due)
 
@@ -253,24 +256,29 @@ class _Call:
     """A call that holds something of its budgets."""
 
     def __init__(self, interceptor: BudgetInterceptor, request: CompletionRequest, held: Reservation) -> None:
-        self.interceptor = interceptor
         self.held = held
-        self._attempts = request.attempts
-        self._counted = self._first = len(request.attempts)
+        self._interceptor = interceptor
+        self._request = request
+        self._first = len(request.attempts)
+        self._counted: list[Attempt] = []
+
+    def is_of(self, interceptor: BudgetInterceptor, request: CompletionRequest) -> bool:
+        """Whether the request is a try of this call, and not one of another call that was made within it."""
+        return self._interceptor is interceptor and self._request.id == request.id
 
     @property
     def was_tried(self) -> bool:
         """Whether an attempt was made."""
-        return len(self._attempts) > self._first
+        return len(self._request.attempts) > self._first
 
     def go_on(self, held: Reservation) -> None:
         """What the attempts up to now have cost is counted; another try holds another reservation."""
-        self.held, self._counted = held, len(self._attempts)
+        self.held = held
+        self._counted += self._uncounted()
 
     def costs(self, completion: Completion | None = None) -> dict[str, Decimal]:
         """What the attempts that are not counted cost, by currency, failed ones included."""
-        attempts = self._attempts[self._counted :]
-        answers = [attempt.completion for attempt in attempts if attempt.completion is not None]
+        answers = [attempt.completion for attempt in self._uncounted() if attempt.completion is not None]
         if completion is not None and not self.was_tried:
             answers = [completion]  # an interceptor's own
         costs: dict[str, Decimal] = {}
@@ -278,6 +286,15 @@ class _Call:
             if answer.cost is not None:
                 costs[answer.currency] = EXACT.add(costs.get(answer.currency, Decimal(0)), answer.cost)
         return costs
+
+    def _uncounted(self) -> list[Attempt]:
+        """The attempts that are over and not counted; one beside them may still run."""
+        counted = set(map(id, self._counted))
+        return [
+            attempt
+            for attempt in self._request.attempts[self._first :]
+            if id(attempt) not in counted and (attempt.completion is not None or attempt.error is not None)
+        ]
 
 
 _current: ContextVar[_Call | None] = ContextVar("lmclient_budgeted", default=None)

@@ -123,7 +123,7 @@ class CacheInterceptor:
 
 def _fits(completion: Completion, response_format: Any) -> bool:
     """Whether the answer is of the format that was asked for, if it is to be one by itself."""
-    if response_format is None or completion.tool_calls:
+    if response_format in (None, {"type": "text"}) or completion.tool_calls:
         return True
     from lmclient.core.structured import parse_completion
 

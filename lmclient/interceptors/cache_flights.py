@@ -24,6 +24,9 @@ Outcome = Completion | LMClientError | None
 MORE_TIME = 1.0
 """Seconds by which a call has to last longer than another, so that a retry may cure what failed the other."""
 
+LONGEST_WAIT = 60.0
+"""Seconds; a call that has as many left when it fails has not lacked the time to try again."""
+
 _Key = tuple[str, ...]
 
 
@@ -114,6 +117,8 @@ def _concerns(error: LMClientError, flight: Flight, request: CompletionRequest) 
     if flight.profile != request.profile:
         return False
     if not is_retryable(error) or flight.deadline is None:
+        return True
+    if flight.deadline - time.monotonic() > LONGEST_WAIT:  # it did not lack the time
         return True
     return request.deadline is not None and request.deadline <= flight.deadline + MORE_TIME
 

@@ -89,9 +89,12 @@ class RateLimitInterceptor(Forwarding):
     async def retries(self, request: CompletionRequest, call_next: CallNext) -> AsyncCompletionStream:
         """Admits each further try of a call that this interceptor has admitted."""
         admission = _current.get()
-        if admission is None or admission.interceptor is not self:
+        if admission is None or not admission.is_of(self, request):
             return await call_next(request)
-        await admission.enter_again()
+        try:
+            await admission.enter_again()
+        except RateLimitTimeoutError as error:
+            raise error from (request.attempts[-1].error if request.attempts else None)
         known = len(request.attempts)
         try:
             return await call_next(request)
@@ -130,6 +133,10 @@ class _Admission:
         self._first = len(request.attempts)
         self._leases: list[Lease] = []
         self._tries = 0
+
+    def is_of(self, interceptor: RateLimitInterceptor, request: CompletionRequest) -> bool:
+        """Whether the request is a try of this call, and not one of another call that was made within it."""
+        return self.interceptor is interceptor and self._request.id == request.id
 
     async def enter(self, slots: int) -> None:
         self._leases.append(await self.interceptor.admit(self._request, self._scope, slots))

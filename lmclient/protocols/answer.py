@@ -29,6 +29,8 @@ class Answer:
     counts_input = True
     counts_output = True
     """Whether the halves of the usage are the provider's counts; else they are the least they can be."""
+    counted_pieces = 0
+    """How many pieces of the answer had arrived when its output was counted last."""
     cost: Decimal | None = None
     currency = "USD"
     model = ""
@@ -51,6 +53,11 @@ class Answer:
     def reasoning(self) -> str:
         """The reasoning so far."""
         return "".join(self._reasoning)
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces of text and reasoning have arrived."""
+        return len(self._text) + len(self._reasoning)
 
     def add(self, text: str, reasoning: str = "") -> Chunk | None:
         """Adds what arrived; returns it as a chunk, or None if there is nothing to show yet."""

@@ -161,20 +161,25 @@ class AnthropicDecoder(SSEDecoder):
     def _add_usage(self, said: object) -> None:
         """Takes counts: later ones replace earlier ones, they are never summed up.
 
-        Compatible servers state an input of 0 once more at the end, which wipes nothing.
+        Compatible servers state an input of 0 once more at the end, which wipes nothing; an input that is
+        stated counts with all its parts.
         """
         counts, usage = as_dict(said), self._usage
         if not counts:
             return
+        states_input = any(counts.get(key) for key in _INPUT)
+        written = counts.get("cache_creation_input_tokens")
+        if written is not None and written != usage.get("cache_creation_input_tokens"):
+            usage.pop("cache_creation", None)  # the parts of another sum
         usage |= {
             key: value
             for key, value in counts.items()
-            if value is not None and (value or key not in _INPUT or not usage.get(key))
+            if value is not None and (states_input or key not in _INPUT or not usage.get(key))
         }
         stated = read_usage(usage)
         if stated is not None and counts.get("output_tokens") is None:
             stated = stated._replace(counts_output=False)
-        take_usage(self.answer, stated, read_cost(usage))
+        take_usage(self.answer, stated, read_cost(counts))
         for term in ("service_tier", "speed"):
             self.answer.keep(term, usage.get(term))
 

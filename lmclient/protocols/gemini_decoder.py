@@ -172,7 +172,9 @@ def read_usage(usage: Json) -> StatedUsage | None:
         prompt += as_int(usage.get("toolUsePromptTokenCount"))
     if candidates is not None:
         candidates += thoughts
-    prompt, output = whole_counts(prompt, candidates, as_count(usage.get("totalTokenCount")))
+    prompt, output = whole_counts(
+        prompt, candidates, as_count(usage.get("totalTokenCount")), has_hidden_thoughts=True
+    )
     if prompt is None and output is None:
         return None
     counted = Usage(

@@ -317,7 +317,7 @@ class OpenAIChatDecoder(SSEDecoder):
 
     def _read_usage(self, said: object, timings: object, *, last: bool) -> None:
         usage = as_dict(said)
-        stated = read_usage(usage, timings)
+        stated = read_usage(usage, timings, self.answer.model)
         if stated is not None and not stated.usage.output_tokens and not last:
             stated = stated._replace(counts_output=False)  # 0 is the output only so far
         take_usage(self.answer, stated, read_cost(usage))

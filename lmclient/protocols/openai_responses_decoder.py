@@ -161,7 +161,7 @@ class OpenAIResponsesDecoder(SSEDecoder):
         self.ended = True
         self._read_head(response)
         usage = as_dict(response.get("usage"))
-        take_usage(answer, read_usage(usage), read_cost(usage))
+        take_usage(answer, read_usage(usage, model=answer.model), read_cost(usage))
         output = response.get("output")
         items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
         text = reasoning = ""

@@ -28,7 +28,7 @@ _INPUT_DETAILS = _LASTING | {"prompt_tokens_details", "input_tokens_details"}
 _OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details")
 
 
-def read_usage(usage: dict[str, Any], timings: object = None) -> StatedUsage | None:
+def read_usage(usage: dict[str, Any], timings: object = None, model: str = "") -> StatedUsage | None:
     """The usage, or from llama.cpp's `timings` where there is none; None if neither says anything."""
     details = {key: value for key, value in usage.items() if key not in _KNOWN and value is not None}
     parts = _read_parts(details)
@@ -38,9 +38,9 @@ def read_usage(usage: dict[str, Any], timings: object = None) -> StatedUsage | N
         _count(usage, "prompt_tokens", "input_tokens"),
         _count(usage, "completion_tokens", "output_tokens"),
         as_count(usage.get("total_tokens")),
+        input_parts={cached, written, cached + written, *_not_text(details)},
         reasoning=reasoning,
-        read=cached,
-        written=written,
+        has_hidden_thoughts="gemini" in model,
     )
     if input_tokens is None and output_tokens is None:
         return _read_timings(as_dict(timings))
@@ -51,6 +51,13 @@ def read_usage(usage: dict[str, Any], timings: object = None) -> StatedUsage | N
         **parts,
     )
     return StatedUsage(counted, input_tokens is not None, output_tokens is not None)
+
+
+def _not_text(details: dict[str, Any]) -> set[int]:
+    """The tokens of images and sounds in the input, each kind and all together."""
+    tables = [as_dict(details.get(name)) for name in ("prompt_tokens_details", "input_tokens_details")]
+    counts = [as_int(table.get(f"{kind}_tokens")) for table in tables for kind in ("audio", "image", "video")]
+    return {*counts, sum(counts)}
 
 
 def _count(usage: dict[str, Any], name: str, other: str) -> int | None:
@@ -65,7 +72,8 @@ def _read_parts(details: dict[str, Any]) -> dict[str, Any]:
         if key in _INPUT_DETAILS:
             _add_parts(value, parts)
         elif key in _OUTPUT_DETAILS:
-            parts["reasoning_tokens"] = as_int(as_dict(value).get("reasoning_tokens"))
+            reasoning = as_int(as_dict(value).get("reasoning_tokens"))
+            parts["reasoning_tokens"] = max(reasoning, parts.get("reasoning_tokens", 0))
     if not _PARTS.keys().isdisjoint(details):
         _add_parts(details, parts)
     lasting = parts.pop("cache_write_5m_tokens", 0) + parts.get("cache_write_1h_tokens", 0)

@@ -7,6 +7,7 @@ uncounted, for the provider layer to estimate from the text.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
@@ -51,6 +52,8 @@ def take_usage(answer: Answer, stated: StatedUsage | None, cost: StatedCost | No
             if counts != (before.input_tokens, before.output_tokens):
                 answer.cost = None
         answer.usage, answer.counts_input, answer.counts_output = stated
+        if stated.usage.output_tokens:
+            answer.counted_pieces = answer.pieces
     if cost is not None:
         answer.cost, answer.currency = cost
 
@@ -60,7 +63,7 @@ def _completed(stated: StatedUsage, before: Usage, answer: Answer) -> StatedUsag
     usage, counts_input, counts_output = stated
     kept: dict[str, Any] = {}
     lacks_input = not counts_input or (not usage.input_tokens and answer.counts_input)
-    if lacks_input and before.input_tokens > usage.input_tokens:
+    if lacks_input and before.input_tokens >= usage.input_tokens:
         counts_input = answer.counts_input
         kept = {
             "input_tokens": before.input_tokens,
@@ -69,7 +72,8 @@ def _completed(stated: StatedUsage, before: Usage, answer: Answer) -> StatedUsag
             "cache_write_1h_tokens": before.cache_write_1h_tokens,
         }
     lacks_output = not counts_output or (not usage.output_tokens and answer.counts_output)
-    if lacks_output and before.output_tokens > usage.output_tokens:
+    if lacks_output and before.output_tokens >= usage.output_tokens:
+        counts_output = answer.counts_output
         kept |= {"output_tokens": before.output_tokens, "reasoning_tokens": before.reasoning_tokens}
     if not kept:
         return stated
@@ -82,14 +86,15 @@ def whole_counts(
     output: int | None,
     total: int | None,
     *,
+    input_parts: Collection[int] = (),
     reasoning: int = 0,
-    read: int = 0,
-    written: int = 0,
+    has_hidden_thoughts: bool = False,
 ) -> tuple[int | None, int | None]:
     """All input and all output, also where servers count a part of them beside them; None is not counted.
 
-    Only the total shows that: Anthropic's cache behind a gateway stands beside the input, xAI's
-    reasoning beside the output, and Gemini's compatible endpoint states its thoughts in the total alone.
+    Only the total shows that: Anthropic's cache behind a gateway stands beside the input, as Mistral's
+    audio does, and xAI's reasoning beside the output. What no part explains is left out, since totals may
+    count other things, except for Gemini, whose compatible endpoint states its thoughts in the total alone.
     """
     if input is None and output is None:
         return None, None
@@ -99,9 +104,9 @@ def whole_counts(
     if output is None:
         return input, (rest if rest > 0 else None)
     if rest > 0:
-        if rest != reasoning and rest in (read + written, written, read):
-            return input + rest, output
-        return input, output + rest
+        if rest == reasoning or (has_hidden_thoughts and rest not in input_parts):
+            return input, output + rest
+        return (input + rest if rest in input_parts else input), output
     if reasoning > output and not total:
         return input, output + reasoning  # no part of an output that is less than it
     return input, output

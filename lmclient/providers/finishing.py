@@ -78,12 +78,14 @@ def _note_own_price(answer: Answer, usage: Usage, profile: ModelProfile) -> None
 def usage_of(answer: Answer, request: CompletionRequest) -> Usage:
     """What the provider counted; what it did not count is estimated from the text.
 
-    Of an answer that is not whole the output was counted too early, if at all.
+    Of an answer that is not whole the output was counted too early, if at all; unless the server counts
+    with each piece, as vLLM and Gemini do.
     """
     usage = answer.usage
     if usage is None:
         return estimated_usage(request, answer)
-    counts_output = answer.counts_output and answer.finish_reason is not None
+    up_to_now = usage.output_tokens > 0 and answer.pieces - answer.counted_pieces <= 1
+    counts_output = answer.counts_output and (answer.finish_reason is not None or up_to_now)
     if answer.counts_input and counts_output:
         return usage
     least, changed = estimated_usage(request, answer), {}

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 GRACE = 60.0
 """Seconds by which a reservation outlives its call's deadline; then its process must be dead."""
+_SWEPT_AFTER = 3600 * 10**6
+"""Microseconds after which a reservation that has lapsed is removed: clocks of other machines may differ."""
 ANY = "*"
 """The value of a tag in a budget that each value has for itself."""
 LONGEST_VALUE = 200
@@ -128,7 +130,7 @@ def reserve(reservation: Reservation) -> Callable[[Database], str | None]:
     def work(database: Database) -> str | None:
         database.lock()
         now = round(time.time() * 1e6)
-        database.execute("DELETE FROM lmclient_reservation WHERE expires <= ?", (now,))
+        database.execute("DELETE FROM lmclient_reservation WHERE expires <= ?", (now - _SWEPT_AFTER,))
         for claim in reservation.claims:
             refusal = _refusal(database, claim, reservation)
             if refusal is not None:
@@ -155,7 +157,7 @@ def settle(reservation: Reservation, costs: Mapping[str, Decimal]) -> Callable[[
 
     def work(database: Database) -> Due:
         database.lock()
-        if not _is_held(database, reservation) and time.time() * 1e6 < reservation.expires:
+        if not _is_held(database, reservation) and time.time() * 1e6 < reservation.expires + _SWEPT_AFTER:
             return []
         database.execute("DELETE FROM lmclient_reservation WHERE call_id = ?", (reservation.id,))
         due = []
@@ -268,8 +270,8 @@ def _reserved(database: Database, claim: Claim) -> Decimal:
     """What running calls may still cost, as far as is known by now."""
     rows = database.execute(
         "SELECT held.amount, excess.amount FROM lmclient_reservation held LEFT JOIN lmclient_excess excess "
-        "ON excess.payer = held.payer AND excess.currency = ? WHERE held.budget = ?",
-        (claim.budget.currency, claim.key),
+        "ON excess.payer = held.payer AND excess.currency = ? WHERE held.budget = ? AND held.expires > ?",
+        (claim.budget.currency, claim.key, round(time.time() * 1e6)),
     )
     total = Decimal(0)
     for amount, excess in rows:

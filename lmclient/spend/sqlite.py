@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -72,7 +73,7 @@ class SqliteDatabase:
         pass  # BEGIN IMMEDIATE is the lock
 
     def has_table(self, name: str) -> bool:
-        return bool(self.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,)))
+        return bool(self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)))
 
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         assert self._connection is not None
@@ -99,6 +100,10 @@ class SqliteDatabase:
 
     def close(self) -> None:
         with self._in_use:
+            if not self.is_in_place():
+                # SQLite would leave the log of a file that was moved behind, and with it the last rows.
+                with contextlib.suppress(sqlite3.Error):
+                    self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._disconnect()
 
     def _connected(self) -> sqlite3.Connection:

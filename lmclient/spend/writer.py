@@ -129,10 +129,10 @@ class Writer:
             database.close()
 
     def _leave(self, database: Database) -> None:
-        """Closes a file that nobody will find any more."""
+        """Closes a file that is at its place no more, but may be at another one."""
         logger.error(
             "The ledger %s was removed or replaced; going on with what is there now. What was booked in the "
-            "last second may be lost.",
+            "last second is in the former file alone.",
             self._name,
         )
         database.close()
@@ -171,7 +171,7 @@ class Writer:
     def _commit(self, database: Database, group: list[Entry]) -> None:
         if not group:
             return
-        problem = self._try(database, group, 1 if len(group) > 1 else TRIES)
+        problem = self._try(database, group, TRIES)
         if problem is None:
             return
         failed: list[Entry] = []

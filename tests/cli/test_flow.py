@@ -1,6 +1,7 @@
 """`lmclient flow`."""
 
 import json
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
@@ -115,3 +116,10 @@ def test_progress_is_live_on_a_terminal(terminal):
     session = terminal(*RUN)
     session.expect("Second 1/2")
     session.expect("3 requests")
+
+
+def test_a_module_beside_the_user_comes_before_an_installed_one(run, home, monkeypatch):
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    (home / "colorsys.py").write_text("mine = 'no flow'\n")
+    assert "colorsys:mine' is 'no flow'" in run("flow", "run", "colorsys:mine").stderr
+    monkeypatch.delitem(sys.modules, "colorsys")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import time
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lmclient import (
@@ -151,11 +153,14 @@ def rename(file: Path, old: str, new: str) -> None:
 
 
 @pytest.fixture
-async def elsewhere(ledger: Ledger, file: Path, monkeypatch: pytest.MonkeyPatch) -> sqlite3.Connection:
+async def elsewhere(
+    ledger: Ledger, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[sqlite3.Connection]:
     """Another program's connection to the ledger, for which nobody waits long."""
     monkeypatch.setattr("lmclient.spend.sqlite.BUSY_TIMEOUT", 0.01)
     await ledger.open()
-    return sqlite3.connect(file, isolation_level=None)
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        yield connection
 
 
 async def spent(ledger: Ledger) -> Decimal:
@@ -246,3 +251,47 @@ async def test_a_raised_amount_is_warned_of_again(ledger: Ledger) -> None:
         for _ in range(2):
             await (await interceptor(request(PRICED, max_tokens=100), answering(cost=TENTH)[0])).wait()
     assert told == [TENTH * 2, TENTH * 4]
+
+
+async def test_another_call_within_a_call_is_no_try_of_it(ledger: Ledger) -> None:
+    one = Budget(name="b", amount=Decimal(1), profile="priced")
+    interceptor = BudgetInterceptor([one], ledger)
+    inner, _ = answering(cost=Decimal("0.01"))
+    other = chain([interceptor, RetryInterceptor(), interceptor.retries], inner)
+    first, _ = failing_first(cost=TENTH)
+
+    async def asking_another(asked: CompletionRequest) -> AsyncCompletionStream:
+        stream = await first(asked)
+        await (await other(request(profile("cheap")))).wait()
+        return stream
+
+    await tried(interceptor, asking_another)
+    assert await spent(ledger) == 2 * TENTH
+
+
+async def test_a_try_that_runs_beside_one_that_is_repeated_is_counted(ledger: Ledger) -> None:
+    interceptor = budget(ledger, "1")
+    repeated, failing = asyncio.Event(), failing_first(cost=TENTH)[0]
+
+    async def hedge(asked: CompletionRequest, call_next: Next) -> AsyncCompletionStream:
+        await asyncio.gather(call_next(asked), call_next(asked))
+        return AsyncCompletionStream.of(Completion())
+
+    calls = 0
+
+    async def last(asked: CompletionRequest) -> AsyncCompletionStream:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            stream = await failing(asked)
+            repeated.set()
+            return stream
+        attempt = answer(asked)
+        completion, attempt.completion = attempt.completion, None  # it has begun
+        await repeated.wait()
+        attempt.completion = msgspec.structs.replace(completion, cost=TENTH)
+        return AsyncCompletionStream.of(attempt.completion)
+
+    links = chain([interceptor, hedge, RetryInterceptor(), interceptor.retries], last)
+    await (await links(request(PRICED, max_tokens=100))).wait()
+    assert await spent(ledger) == 3 * TENTH

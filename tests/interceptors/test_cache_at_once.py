@@ -196,6 +196,17 @@ async def test_a_call_with_more_time_is_not_failed_by_one_with_less(cache, model
     assert (await patient).text == ANSWER.text
 
 
+async def test_an_error_for_which_there_was_time_meets_all_equal_calls(cache, model):
+    """Else each of them would try all over again, one after the other, while a provider is down."""
+    model.answer = ServerError("down", status=503)
+    now = time.monotonic()
+    tasks = [*start(cache, model, 1, deadline=now + 600), *start(cache, model, 1, deadline=now + 610)]
+    await reached(model)
+    model.gate.set()
+    errors = await asyncio.gather(*tasks, return_exceptions=True)
+    assert ([type(error) for error in errors], model.calls) == ([ServerError] * 2, 1)
+
+
 async def test_an_error_that_no_time_can_cure_meets_all_equal_calls(cache, model):
     model.answer = BadRequestError("wrong", status=400)
     now = time.monotonic()

@@ -21,7 +21,7 @@ from lmclient import (
 from lmclient.interceptors.base import chain
 from lmclient.testing.fault import TEXT
 
-from .model_in_test import Model, request
+from .model_in_test import ANSWER, Model, request
 
 GUARD = """
 import lmclient
@@ -129,22 +129,30 @@ async def test_hooks_that_override_nothing_change_nothing():
 
 
 class Forgetful(Hooks):
-    """Its author has forgotten the `return`."""
-
-    def __init__(self, hook: str) -> None:
-        self._hook = hook
+    """Its author has forgotten to return something."""
 
     def before(self, request):
-        return None if self._hook == "before" else request
+        return None
 
+
+class Watching(Hooks):
     def after(self, request, completion):
-        return None if self._hook == "after" else completion
+        return None
 
 
-@pytest.mark.parametrize("hook", ["before", "after"])
-async def test_a_hook_that_returns_nothing_is_named(hook):
-    with pytest.raises(LMClientError, match=rf"Forgetful\.{hook} returned None"):
-        await (await chain([Forgetful(hook)], Model())(request())).wait()
+class WatchingAsync(Hooks):
+    async def after(self, request, completion):
+        return None
+
+
+async def test_a_hook_that_returns_no_request_is_named():
+    with pytest.raises(LMClientError, match=r"Forgetful\.before returned None"):
+        await (await chain([Forgetful()], Model())(request())).wait()
+
+
+@pytest.mark.parametrize("hooks", [Watching(), WatchingAsync()])
+async def test_a_hook_that_returns_no_completion_leaves_it_as_it_is(hooks):
+    assert (await (await chain([hooks], Model())(request())).wait()).text == ANSWER.text
 
 
 @pytest.mark.parametrize("returned", [Completion(text="x"), None, "hello"])

@@ -419,3 +419,51 @@ def test_the_list_of_models() -> None:
     assert Anthropic().decode_models(body) == ["claude-a", "claude-b"]
     with pytest.raises(ProtocolError, match="data"):
         Anthropic().decode_models(b"{}")
+
+
+def streamed_usage(*usages: Json) -> AnthropicDecoder:
+    """The decoder of a stream whose first event and whose later ones state these usages."""
+    first, *later = usages
+    start = {**message(usage=first), "content": [], "stop_reason": None}
+    events: list[Json] = [{"type": "message_start", "message": start}]
+    for usage in later:
+        events.append({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage})
+    decoder = AnthropicDecoder()
+    for event in [*events, {"type": "message_stop"}]:
+        decoder.feed(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+    decoder.finish()
+    return decoder
+
+
+def test_an_input_that_turns_out_to_be_cached_is_counted_once() -> None:
+    end = {"input_tokens": 0, "cache_read_input_tokens": 5000, "output_tokens": 20}
+    usage = streamed_usage({"input_tokens": 5000, "output_tokens": 1}, end).answer.usage
+    assert usage is not None
+    assert (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens) == (5000, 5000, 20)
+
+
+@pytest.mark.parametrize(("again", "written_1h"), [(2000, 1500), (500, 0)])
+def test_how_long_the_cache_keeps_counts_for_the_same_sum_alone(again: int, written_1h: int) -> None:
+    start = {
+        "input_tokens": 3,
+        "cache_creation_input_tokens": 2000,
+        "cache_creation": {"ephemeral_5m_input_tokens": 500, "ephemeral_1h_input_tokens": 1500},
+        "output_tokens": 1,
+    }
+    end = {"input_tokens": 3, "cache_creation_input_tokens": again, "output_tokens": 20}
+    usage = streamed_usage(start, end).answer.usage
+    assert usage is not None
+    assert (usage.input_tokens, usage.cache_write_tokens) == (3 + again, again)
+    assert usage.cache_write_1h_tokens == written_1h
+
+
+def test_a_cost_that_was_stated_early_is_not_that_of_the_end() -> None:
+    start = {"input_tokens": 3, "output_tokens": 1, "cost": 0.000001}
+    assert streamed_usage(start, {"output_tokens": 500}).answer.cost is None
+
+
+def test_an_output_that_was_counted_stays_counted() -> None:
+    start = {"input_tokens": 3, "output_tokens": 1}
+    answer = streamed_usage(start, {"output_tokens": 12}, {"input_tokens": 3}).answer
+    assert answer.usage is not None
+    assert (answer.usage.output_tokens, answer.counts_output) == (12, True)

@@ -372,6 +372,20 @@ def remove(file: Path) -> None:
         one.unlink()
 
 
+async def test_file_that_was_moved_keeps_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmclient.spend.writer.LOOK_EVERY", 0)
+    file, moved = tmp_path / "ledger.sqlite3", tmp_path / "moved"
+    ledger = Ledger(f"sqlite:///{file}")
+    for _ in range(3):
+        await ledger.book([record()])
+    file.rename(moved)
+    await ledger.book([record()])
+    await ledger.book([record()])
+    await ledger.aclose()
+    assert len(await AsyncSpend(Ledger(f"sqlite:///{moved}")).records()) == 3
+    assert len(await AsyncSpend(Ledger(f"sqlite:///{file}")).records()) == 2
+
+
 @pytest.mark.parametrize("restored", [False, True])
 async def test_file_that_was_removed_or_replaced_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, restored: bool
