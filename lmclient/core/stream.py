@@ -238,7 +238,8 @@ class AsyncCompletionStream:
             return
         self._ends = True
         self._completion, self._error = completion, error
-        await self._tell()
+        if self._callbacks:
+            await self._tell()
 
     async def _tell(self) -> None:
         """Runs the callbacks that have not run; one that raises makes the stream fail for those after it."""

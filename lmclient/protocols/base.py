@@ -239,11 +239,13 @@ def as_dict(value: object) -> dict[str, Any]:
 
 def as_count(value: object) -> int | None:
     """The value if it is a whole number that is not negative, also in digits, else None."""
+    if type(value) is int:  # nearly always
+        return value if value >= 0 else None
     if type(value) is str and len(value) <= _LONGEST_COUNT and value.isascii() and value.isdecimal():
         return int(value)
     if type(value) is float and value.is_integer():
-        value = int(value)
-    return value if type(value) is int and value >= 0 else None
+        return as_count(int(value))
+    return None
 
 
 def as_int(value: object) -> int:

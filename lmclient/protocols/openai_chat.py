@@ -8,6 +8,7 @@ Mistral's thinking parts.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -235,8 +236,7 @@ class OpenAIChatDecoder(SSEDecoder):
             answer.keep("service_tier", body.service_tier)
         if body.usage is not None or body.x_groq is not None or body.timings is not None:
             usage = body.usage if isinstance(body.usage, dict) else as_dict(body.x_groq).get("usage")
-            finishes = any(choice.finish_reason for choice in body.choices or ())
-            self._read_usage(usage, body.timings, last=finishes or self.complete())
+            self._read_usage(usage, body.timings, body.choices or ())
         for choice in body.choices or ():
             if not choice.index:  # 0, or not given
                 return self._read_choice(choice)
@@ -280,7 +280,7 @@ class OpenAIChatDecoder(SSEDecoder):
             self.answer.metadata["finish_reason"] = said
         self.answer.finish_reason = reason
         if choice.usage is not None:
-            self._read_usage(choice.usage, None, last=True)
+            self._read_usage(choice.usage, None, [choice])
 
     def _read_logprobs(self, said: object) -> None:
         """Keeps the probabilities of tokens in the metadata, in one table also of a stream."""
@@ -315,10 +315,14 @@ class OpenAIChatDecoder(SSEDecoder):
             return reasoning
         return "".join(as_str(part.get("text")) or as_str(part.get("summary")) for part in parts)
 
-    def _read_usage(self, said: object, timings: object, *, last: bool) -> None:
+    def _ends_in(self, choices: Sequence[Choice]) -> bool:
+        """Whether the answer is over with these choices."""
+        return self.complete() or any(choice.finish_reason for choice in choices)
+
+    def _read_usage(self, said: object, timings: object, choices: Sequence[Choice]) -> None:
         usage = as_dict(said)
         stated = read_usage(usage, timings, self.answer.model)
-        if stated is not None and not stated.usage.output_tokens and not last:
+        if stated is not None and not stated.usage.output_tokens and not self._ends_in(choices):
             stated = stated._replace(counts_output=False)  # 0 is the output only so far
         take_usage(self.answer, stated, read_cost(usage))
 

@@ -34,14 +34,21 @@ def read_usage(usage: dict[str, Any], timings: object = None, model: str = "") -
     parts = _read_parts(details)
     reasoning = parts.get("reasoning_tokens", 0)
     cached, written = parts.get("cached_input_tokens", 0), parts.get("cache_write_tokens", 0)
-    input_tokens, output_tokens = whole_counts(
-        _count(usage, "prompt_tokens", "input_tokens"),
-        _count(usage, "completion_tokens", "output_tokens"),
-        as_count(usage.get("total_tokens")),
-        input_parts={cached, written, cached + written, *_not_text(details)},
-        reasoning=reasoning,
-        has_hidden_thoughts="gemini" in model,
-    )
+    input_tokens = _count(usage, "prompt_tokens", "input_tokens")
+    output_tokens = _count(usage, "completion_tokens", "output_tokens")
+    if (
+        input_tokens is None
+        or output_tokens is None
+        or usage.get("total_tokens") != (input_tokens + output_tokens)
+    ):
+        input_tokens, output_tokens = whole_counts(
+            input_tokens,
+            output_tokens,
+            as_count(usage.get("total_tokens")),
+            input_parts={cached, written, cached + written, *_not_text(details)},
+            reasoning=reasoning,
+            has_hidden_thoughts="gemini" in model,
+        )
     if input_tokens is None and output_tokens is None:
         return _read_timings(as_dict(timings))
     counted = Usage(

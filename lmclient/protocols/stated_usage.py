@@ -117,6 +117,8 @@ def read_cost(usage: dict[str, Any]) -> StatedCost | None:
 
     It is in US dollars if no currency is named.
     """
+    if "cost" not in usage and "cost_in_usd_ticks" not in usage:
+        return None
     cost = usage.get("cost")
     amount = _amount(cost.get("total_cost") if isinstance(cost, dict) else cost)
     if amount is None:

@@ -23,7 +23,7 @@ def completion_of(
     profile = request.profile
     usage = usage_of(answer, request)
     when = request.attempts[-1].started if request.attempts else None
-    terms = terms_of(answer.metadata)
+    terms = terms_of(answer.metadata) if answer.metadata else {}
     priced = cost_of(
         usage,
         profile,
@@ -84,8 +84,10 @@ def usage_of(answer: Answer, request: CompletionRequest) -> Usage:
     usage = answer.usage
     if usage is None:
         return estimated_usage(request, answer)
-    up_to_now = usage.output_tokens > 0 and answer.pieces - answer.counted_pieces <= 1
-    counts_output = answer.counts_output and (answer.finish_reason is not None or up_to_now)
+    counts_output = answer.counts_output and (
+        answer.finish_reason is not None
+        or (usage.output_tokens > 0 and answer.pieces - answer.counted_pieces <= 1)
+    )
     if answer.counts_input and counts_output:
         return usage
     least, changed = estimated_usage(request, answer), {}
