@@ -45,7 +45,7 @@ def lmclient(
     """Talk to any language model by category."""
     with contextlib.suppress(FileNotFoundError):  # a folder that was removed
         if (folder := os.getcwd()) not in sys.path:
-            sys.path.append(folder)  # for flows, and the interceptors that the settings name
+            sys.path.append(folder)  # for the interceptors that the settings name
 
 
 app.command()(chat_command)

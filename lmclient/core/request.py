@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import math
 import random
+import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +18,10 @@ from lmclient.core.usage import Usage
 if TYPE_CHECKING:
     from lmclient.core.completion import Completion
     from lmclient.profiles.model import ModelProfile
+
+
+ENDLESS = 1e8
+"""Seconds from which on a call counts as one without a deadline."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +104,12 @@ class CompletionRequest(msgspec.Struct, kw_only=True):
     deadline: float | None = None
     attempts: list[Attempt] = msgspec.field(default_factory=list)
     id: str = msgspec.field(default_factory=_new_id)
+
+
+def seconds_left(request: CompletionRequest) -> float | None:
+    """The seconds that the call has, None if there is no end to its time, or as good as none."""
+    left = math.inf if request.deadline is None else request.deadline - time.monotonic()
+    return max(0.0, left) if left < ENDLESS else None
 
 
 def profiles_of(request: CompletionRequest) -> tuple[ModelProfile, ...]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import msgspec
 
 from lmclient.core.completion import Completion
-from lmclient.spend.ledger import EXACT
+from lmclient.core.money import EXACT
 
 
 class FlowStatistics(msgspec.Struct):

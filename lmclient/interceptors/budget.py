@@ -7,9 +7,7 @@ import contextlib
 import datetime
 import json
 import logging
-import math
 import os
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from decimal import Decimal
@@ -17,7 +15,8 @@ from typing import Any, TypeVar
 
 from lmclient import errors
 from lmclient.core.completion import Completion
-from lmclient.core.request import Attempt, CompletionRequest, own_attempts
+from lmclient.core.money import EXACT
+from lmclient.core.request import Attempt, CompletionRequest, own_attempts, seconds_left
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.errors import BudgetExceededError, ConfigurationError, LMClientError
 from lmclient.interceptors.base import CallNext
@@ -34,7 +33,7 @@ from lmclient.spend.budgets import (
     reserve_after,
     settle_all,
 )
-from lmclient.spend.ledger import EXACT, Ledger
+from lmclient.spend.ledger import Ledger
 
 _Over = tuple[Reservation, Mapping[str, Decimal]]
 """A call that is over: what it held, and what it cost by currency."""
@@ -43,8 +42,6 @@ logger = logging.getLogger("lmclient.budget")
 
 LONGEST_CALL = 3600.0
 """Seconds after which a call without a deadline counts as dead."""
-ENDLESS = 1e8
-"""Seconds from which on a call counts as one without a deadline."""
 
 OnWarning = Callable[[Budget, Decimal], None]
 """Called with a budget and what it has spent, once per period, when that reaches `warn_at`."""
@@ -96,7 +93,7 @@ class BudgetInterceptor:
         if most.cost is None:
             self._warn_of_unpriced(profile.name)
         request = own_attempts(request)
-        left = _seconds_left(request)
+        left = seconds_left(request)
         seconds = LONGEST_CALL if left is None else left
         held = reservation(claims, most.cost, most.currency, _payer(profile), seconds)
         call = _Call(self, request, held)
@@ -154,7 +151,7 @@ class BudgetInterceptor:
         name = request.profile.name
         check = self._in_background(self._check([*self._take_left(), *over], held))
         try:
-            async with asyncio.timeout(_seconds_left(request)):
+            async with asyncio.timeout(seconds_left(request)):
                 refusal = await asyncio.shield(check)
         except (asyncio.CancelledError, TimeoutError) as error:
             # It is made all the same, or has been; the ledger undoes it after that.
@@ -238,12 +235,6 @@ def _check_alike(budgets: Sequence[Budget]) -> None:
                 f"Two budgets called {budget.name!r} count the same calls; give one of them another name."
             )
         seen.append(alike)
-
-
-def _seconds_left(request: CompletionRequest) -> float | None:
-    """The seconds that the call has, None if there is no end to its time, or as good as none."""
-    left = math.inf if request.deadline is None else request.deadline - time.monotonic()
-    return max(0.0, left) if left < ENDLESS else None
 
 
 def _payer(profile: ModelProfile) -> str:

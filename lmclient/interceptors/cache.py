@@ -12,7 +12,7 @@ import msgspec
 from lmclient.cache.completions import CompletionCache
 from lmclient.cache.entry import is_good, key_of, replayed, separate
 from lmclient.core.completion import Completion, chunks_of
-from lmclient.core.request import CompletionRequest
+from lmclient.core.request import CompletionRequest, profiles_of
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.errors import LMClientError
 from lmclient.interceptors.base import CallNext
@@ -103,7 +103,7 @@ class CacheInterceptor:
         """Keeps a good answer under the profile that gave it, which may be a fallback."""
         if not is_good(completion) or not _fits(completion, request.options.response_format):
             return
-        for profile in (request.profile, *request.fallbacks):
+        for profile in profiles_of(request):
             if profile.name == completion.profile:
                 answered = key if profile is request.profile else self._key(request, profile)
                 if answered is not None:

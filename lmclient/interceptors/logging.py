@@ -8,10 +8,10 @@ import time
 from typing import Any
 
 from lmclient.core.completion import Completion
-from lmclient.core.request import CompletionRequest, answered_by, profiles_of
+from lmclient.core.request import CompletionRequest, answered_by
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.interceptors.base import CallNext, Forwarding
-from lmclient.providers.redaction import redact, secrets_of
+from lmclient.providers.redaction import redact, secrets_in
 
 logger = logging.getLogger("lmclient.calls")
 # Where no logging is set up, Python would print warnings to stderr; the caller has the exception.
@@ -67,8 +67,7 @@ def _write(
 
 
 def _line(request: CompletionRequest, error: BaseException) -> str:
-    secrets = [secret for profile in profiles_of(request) for secret in secrets_of(profile)]
-    return " ".join(redact(str(error), secrets).split())
+    return " ".join(redact(str(error), secrets_in(request)).split())
 
 
 def _fields(

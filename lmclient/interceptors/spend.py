@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import anyio
 
 from lmclient import errors
 from lmclient.core.completion import Completion
-from lmclient.core.request import CompletionRequest
+from lmclient.core.request import CompletionRequest, seconds_left
 from lmclient.core.stream import AsyncCompletionStream
 from lmclient.interceptors.base import CallNext, Forwarding
 from lmclient.spend.ledger import Ledger
@@ -47,9 +46,8 @@ class SpendInterceptor(Forwarding):
         return stream
 
     async def _open(self, request: CompletionRequest) -> None:
-        left = None if request.deadline is None else request.deadline - time.monotonic()
         try:
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(seconds_left(request)):
                 await self._ledger.open()
         except TimeoutError as error:
             raise errors.TimeoutError(

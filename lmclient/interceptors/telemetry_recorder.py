@@ -17,7 +17,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
 from lmclient.core.completion import Completion
-from lmclient.core.request import Attempt, CompletionRequest, answered_by, profiles_of
+from lmclient.core.request import Attempt, CompletionRequest, answered_by
 from lmclient.core.usage import Usage
 from lmclient.interceptors.telemetry_attributes import (
     input_messages,
@@ -25,7 +25,7 @@ from lmclient.interceptors.telemetry_attributes import (
     request_attributes,
     shared_attributes,
 )
-from lmclient.providers.redaction import redact, secrets_of
+from lmclient.providers.redaction import redact, secrets_in
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0"
 SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -159,7 +159,7 @@ class Recorder:
         span.end(began + int(attempt.duration * 1e9))
 
     def _set_content(self, span: Span, request: CompletionRequest, name: str, messages: str) -> None:
-        secrets = [secret for profile in profiles_of(request) for secret in secrets_of(profile)]
+        secrets = secrets_in(request)
         as_json = [json.dumps(secret, ensure_ascii=False)[1:-1] for secret in secrets]
         span.set_attribute(name, redact(messages, [*secrets, *as_json]))
 
@@ -183,5 +183,4 @@ def _set_error(span: Span, request: CompletionRequest, error: BaseException) -> 
     if isinstance(status, int):
         span.set_attribute("http.response.status_code", status)
     if not isinstance(error, asyncio.CancelledError):
-        secrets = [secret for profile in profiles_of(request) for secret in secrets_of(profile)]
-        span.set_status(Status(StatusCode.ERROR, redact(str(error), secrets)))
+        span.set_status(Status(StatusCode.ERROR, redact(str(error), secrets_in(request))))

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
+from lmclient.core.money import EXACT
 from lmclient.core.request import CompletionRequest
 from lmclient.core.usage import Usage
 from lmclient.interceptors.stated import stated_answers, stated_limits
 from lmclient.profiles.model import Cost, ModelProfile
 from lmclient.spend.costs import Priced, cost_of, terms_of
-from lmclient.spend.ledger import EXACT
 from lmclient.spend.prices import INPUT_KINDS, MILLION, OUTPUT_KINDS, per_million
 from lmclient.tokens.estimate import estimate_tokens, json_bytes, most_tokens
 

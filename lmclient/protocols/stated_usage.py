@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import msgspec
 
+from lmclient.core.money import EXACT
 from lmclient.core.usage import Usage
 from lmclient.protocols.answer import Answer
 from lmclient.protocols.base import as_count, as_dict
@@ -20,7 +21,6 @@ from lmclient.protocols.base import as_count, as_dict
 _AMOUNT = re.compile(r"\d{1,30}(\.\d{1,60})?([eE][+-]?\d{1,3})?")
 _CURRENCY = re.compile(r"[A-Za-z]{3}")
 _TICKS_OF_A_DOLLAR = Decimal(10**10)
-_EXACT = Context(prec=100)
 
 
 class StatedUsage(NamedTuple):
@@ -123,12 +123,12 @@ def read_cost(usage: dict[str, Any]) -> StatedCost | None:
     amount = _amount(cost.get("total_cost") if isinstance(cost, dict) else cost)
     if amount is None:
         ticks = as_count(usage.get("cost_in_usd_ticks"))
-        return None if ticks is None else StatedCost(_EXACT.divide(Decimal(ticks), _TICKS_OF_A_DOLLAR))
+        return None if ticks is None else StatedCost(EXACT.divide(Decimal(ticks), _TICKS_OF_A_DOLLAR))
     if usage.get("is_byok") is True:  # OpenRouter's fee; what the user's own key pays stands beside it
         upstream = _amount(as_dict(usage.get("cost_details")).get("upstream_inference_cost"))
         if upstream is None:
             return None
-        amount = _EXACT.add(amount, upstream)
+        amount = EXACT.add(amount, upstream)
     currency = usage.get("cost_currency")
     if isinstance(currency, str) and _CURRENCY.fullmatch(currency):
         return StatedCost(amount, currency.upper())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import time
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from lmclient.core.request import CompletionRequest
+from lmclient.core.request import CompletionRequest, seconds_left
 from lmclient.errors import TimeoutError
 
 T = TypeVar("T")
@@ -25,10 +24,8 @@ async def in_time(request: CompletionRequest, asked: Awaitable[T]) -> T:
 
     Raises `TimeoutError` when that is over.
     """
-    if request.deadline is None:
-        return await asked
     try:
-        async with asyncio.timeout(request.deadline - time.monotonic()) as timer:
+        async with asyncio.timeout(seconds_left(request)) as timer:
             return await asked
     except builtins.TimeoutError:
         if timer.expired():

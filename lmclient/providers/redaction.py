@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote
 
+from lmclient.core.request import CompletionRequest, profiles_of
 from lmclient.core.secrets import is_secret_name
 from lmclient.errors import LMClientError, ProviderError
 from lmclient.profiles.model import ModelProfile
@@ -21,6 +22,11 @@ def secrets_of(profile: ModelProfile) -> list[str]:
             values += [value, value.rpartition(" ")[2]]  # "Bearer KEY" is sent, KEY is secret
     values += [quote(value, safe="") for value in values]
     return sorted({value for value in values if len(value) >= SHORTEST}, key=len, reverse=True)
+
+
+def secrets_in(request: CompletionRequest) -> list[str]:
+    """Those of all profiles that may answer the request."""
+    return [secret for profile in profiles_of(request) for secret in secrets_of(profile)]
 
 
 def _secret_values(value: object, secret: bool = False) -> Iterator[str]:

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from lmclient.core.money import EXACT
 from lmclient.spend.database import Database
-from lmclient.spend.ledger import EXACT, storable
+from lmclient.spend.ledger import storable
 from lmclient.spend.reports import report
 
 if TYPE_CHECKING:

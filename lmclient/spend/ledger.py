@@ -8,12 +8,13 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from decimal import Context, Decimal
+from decimal import Decimal
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
+from lmclient.core.money import EXACT
 from lmclient.errors import ConfigurationError, LMClientError
 from lmclient.profiles.secrets import public_url
 from lmclient.spend.database import Database, Row, connect
@@ -24,8 +25,6 @@ T = TypeVar("T")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _PICO = Decimal(10**12)
-EXACT = Context(prec=100)
-"""Money is added up without rounding, whatever the caller's own decimal context says."""
 _MAX_PICO = Decimal(2**63 - 1)
 MAX_COUNT = 10**15
 """No provider counts more tokens; a number beyond it would not fit into every database."""

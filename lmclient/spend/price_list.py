@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from lmclient.core.money import EXACT
 from lmclient.core.usage import Usage
-from lmclient.spend.ledger import EXACT
 from lmclient.spend.prices import Counts, clamped
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
+from lmclient.core.money import EXACT
 from lmclient.core.usage import Usage
-from lmclient.spend.ledger import EXACT
 
 if TYPE_CHECKING:
     from lmclient.profiles.model import Cost

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from lmclient.core.money import EXACT
 from lmclient.errors import LMClientError
 from lmclient.spend.database import Database, Row
-from lmclient.spend.ledger import COLUMNS, EPOCH, EXACT, storable
+from lmclient.spend.ledger import COLUMNS, EPOCH, storable
 from lmclient.spend.records import SpendRecord
 
 When = datetime.datetime | datetime.date

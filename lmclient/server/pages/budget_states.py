@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from lmclient.core.money import EXACT
 from lmclient.spend.budgets import ANY, Claim, claims_on, open_tags
 from lmclient.spend.database import Database
-from lmclient.spend.ledger import EXACT
 from lmclient.spend.reports import report
 
 if TYPE_CHECKING:
